@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from .core.element import DTYPES, Library
+from .core.level import running
 
 KINDS = {
     "bool": ("bool",),
@@ -97,14 +98,24 @@ class Info:
         self._inspection = None if inspect is None else inspect()
 
     def capabilities(self) -> dict[str, bool | int | None]:
-        """Whether masks and data-dependent shapes work, and the maximum number of dimensions."""
+        """Whether masks and data-dependent shapes work, and the maximum number of dimensions.
+
+        Inside vmap they do not, since the shapes may differ between examples.
+        """
         lacks = self._library.backend.lacks()
         ours: dict[str, bool | int | None] = {
             "boolean indexing": "boolean_indexing" not in lacks,
             "data-dependent shapes": "data_dependent" not in lacks,
             "max dimensions": None,
         }
-        return ours if self._inspection is None else ours | dict(self._inspection.capabilities())
+        if self._inspection is not None:
+            ours |= dict(self._inspection.capabilities())
+        run = running()
+        while run is not None:
+            if run.name == "vmap":
+                return ours | {"boolean indexing": False, "data-dependent shapes": False}
+            run = run.outer
+        return ours
 
     def default_device(self) -> Any:
         """The device on which new arrays are placed; None if the library does not say."""

@@ -21,8 +21,9 @@ from .core.element import Library
 from .core.foreign_names import FUNCTIONS, hint
 from .core.level import Layer, innermost, running
 from .core.tensor import Tensor, wrap_new
-from .dispatch import codegen, creation, fast, generated, plans
+from .dispatch import codegen, creation, fast, generated, plans, settings
 from .dispatch import general as dispatch
+from .dispatch.explaining import failed
 from .dispatch.fast import function_of
 from .errors import nearest
 from .observe import gate
@@ -182,6 +183,10 @@ class Namespace:
         For a Tensor of this backend it shares memory as its detach() does.
         """
         try:
+            if requires_grad is not False:
+                requires_grad = settings.flag("from_dlpack", "requires_grad", requires_grad)
+            if copy is not None:
+                settings.check_one("from_dlpack", "copy", copy, settings.OPTIONAL_FLAG)
             if not isinstance(x, Tensor):
                 t = wrap_new(self._library.xp.from_dlpack(x, device=device, copy=copy))
             elif x.requires_grad:
@@ -194,7 +199,8 @@ class Namespace:
                 t = wrap_new(self._library.xp.from_dlpack(x._array, device=device, copy=copy))
             return t.requires_grad_() if requires_grad else t
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            # MULTIGRAD_TRACEBACK=full shows the frames inside
+            failed(error, OPS["from_dlpack"], (x, device, copy))
             raise
 
     def _forget(self) -> None:
@@ -252,6 +258,7 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
     }
 
     order = tuple(op.roles)
+    known = settings.kinds(op)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -263,6 +270,11 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
                         f"{op.name}() {error}{_called_instead(op, args, kwargs, by_name)}"
                     ) from None
             requires_grad = kwargs.pop("requires_grad", False) if makes else False
+            if requires_grad is not False:
+                requires_grad = settings.flag(op.name, "requires_grad", requires_grad)
+            for name, value in (*zip(order, args, strict=False), *kwargs.items()):
+                if name in known:
+                    settings.check_one(op.name, name, value, known[name])
             if "dtype" in kwargs:
                 kwargs["dtype"] = element.named_dtype(library, kwargs["dtype"])
             args = tuple(_unwrapped(a) for a in args)
@@ -277,10 +289,26 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
             t = wrap_new(result)
             return t.requires_grad_() if requires_grad else t
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            # MULTIGRAD_TRACEBACK=full shows the frames inside
+            better = _explained(error, op, args, kwargs)
+            if better is not None:
+                raise better from error
             raise
 
     return _named(function, op, signature)
+
+
+def _explained(
+    error: Exception, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Exception | None:
+    """Handle an error of a function that is not in the table's form, as `failed` does."""
+    try:
+        given = op.signature.bind(*args, **kwargs)
+    except TypeError:  # the error is that of the call
+        fold(error)
+        return None
+    given.apply_defaults()
+    return failed(error, op, tuple(given.arguments.values()))
 
 
 def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[str]) -> str:
@@ -342,7 +370,10 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
             return codegen.raw_function(home, op.name)(*values)
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            # MULTIGRAD_TRACEBACK=full shows the frames inside
+            better = _explained(error, op, args, kwargs)
+            if better is not None:
+                raise better from error
             raise
 
     if op.name != "isdtype":
@@ -386,6 +417,8 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
             if not any(element.is_array(a) for a in (*args, *kwargs.values())):
                 return made(*args, **kwargs)
             requires_grad = kwargs.pop("requires_grad", False)
+            if requires_grad is not False:
+                requires_grad = settings.flag(op.name, "requires_grad", requires_grad)
             if "dtype" in kwargs:
                 kwargs["dtype"] = element.named_dtype(library, kwargs["dtype"])
             result = derived(*args, **kwargs)
@@ -399,7 +432,10 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
                 result = wrap_new(result)
             return result.requires_grad_() if requires_grad else result
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            # MULTIGRAD_TRACEBACK=full shows the frames inside
+            better = _explained(error, op, args, kwargs)
+            if better is not None:
+                raise better from error
             raise
 
     return _named(function, op, inspect.signature(made))

@@ -337,7 +337,7 @@ def elementwise(
     It is the holomorphic derivative; for complex arrays the engine conjugates it, as PyTorch does.
     The gradient of an argument without a partial derivative raises MissingRuleError.
     """
-    if "(" not in signature:
+    if isinstance(signature, str) and "(" not in signature:
         signature = f"{signature}({', '.join(partials)}, /)"
     return _declare(
         "elementwise",
@@ -553,6 +553,12 @@ def _declare(
     residuals: Mapping[str, Any] | None = None,
     vjps: Mapping[str, Any] | None = None,
 ) -> Op:
+    if not isinstance(text, str):
+        raise RegistrationError(
+            f"{kind}: an operation is declared by the text of its signature, such as "
+            f"'name(x, /, *, axis=None)', not by {type(text).__name__}. Pass functions as rules or "
+            "as forward=."
+        )
     module = sys._getframe(2).f_globals.get("__name__", "?")
     if not module.startswith("multigrad."):
         # A plugin's operations are checked against those of the standard, so the standard is loaded

@@ -16,6 +16,7 @@ from ..core.graph import Node as _Node
 from ..core.level import Layer
 from ..core.tensor import Tensor, alias
 from ..custom.node import BackwardCFunction
+from ..errors import kind
 from ..memory import saved
 from ..memory.old_values import OldValues
 from ..memory.views import written
@@ -226,6 +227,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
     `backward` and `grad` accept it in place of the Tensor.
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"get_gradient_edge(): argument 'tensor' must be a Tensor, not {kind(tensor)}. Only a "
+            "Tensor has a place in the graph."
+        )
     if not tensor.requires_grad:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require "
@@ -270,6 +276,11 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     given: list[Tensor] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for t in given:
+        if not isinstance(t, Tensor):
+            raise TypeError(
+                "register_multi_grad_hook(): argument 'tensors' must be a Tensor or a sequence of "
+                f"Tensors, but contains {kind(t)}. Only a Tensor has a place in the graph."
+            )
         t._check()
         if t._node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..registry import OPS
 from .raw import RawNamespace
@@ -130,12 +131,9 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The largest element of each line, plus log1p of the sum over the others."""
-    if isinstance(axis, tuple):
-        axis = tuple(a % x.ndim for a in axis)
-    elif axis is not None:
-        axis = (axis % x.ndim,)
-    else:
-        axis = tuple(range(x.ndim))
+    # of a 0-d array NumPy's reductions accept the axes 0 and -1
+    ndim = x.ndim or (type(axis) is int)
+    axis = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, ndim)[: x.ndim]
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     rest = tuple(i for i in range(x.ndim) if i not in axis)
     rows = x.transpose(rest + axis).reshape(-1, int(np.prod([x.shape[a] for a in axis])))

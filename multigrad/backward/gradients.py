@@ -15,6 +15,7 @@ from ..core.graph import AccumulateGrad, GradientEdge, Node, arrival
 from ..core.level import Layer, innermost
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap_at
+from ..dispatch.settings import flag
 from ..errors import GradientError, kind, program
 from ..memory.accumulation import outer_leaf
 from ..observe import as_given, stand_in
@@ -203,6 +204,18 @@ def _renamed(old: str, value: Any, new: str, given: Any) -> Any:
 _warned = [False]
 
 
+def _flag(function: str, name: str, value: Any) -> bool:
+    """A flag of a pass, for which None means False."""
+    if value is True or value is False:
+        return value
+    return value is not None and flag(function, name, value)
+
+
+def _keeps(function: str, retain_graph: Any, create_graph: bool) -> bool:
+    """Whether the pass keeps saved values."""
+    return create_graph if retain_graph is None else _flag(function, "retain_graph", retain_graph)
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -248,9 +261,10 @@ def backward(
         ):
             _accumulated(
                 [(tensors._node, seed(tensors, shared=True))],
-                Pass(tensors, bool(retain_graph), False, None),
+                Pass(tensors, _keeps("backward", retain_graph, False), False, None),
             )
             return
+        create_graph = _flag("backward", "create_graph", create_graph)
         wanted = _inputs(inputs, "backward")
         outputs = _sequence(tensors)
         if not outputs:
@@ -271,7 +285,7 @@ def backward(
         for _, g in roots:
             if isinstance(g, Layer) and g._level > top._level:
                 raise GradientError(outer_leaf(g))
-        p = Pass(top, create_graph if retain_graph is None else retain_graph, create_graph, None)
+        p = Pass(top, _keeps("backward", retain_graph, create_graph), create_graph, None)
         if wanted is None:
             _refuse_outer(roots, top)
             _accumulated(roots, p)
@@ -440,6 +454,8 @@ def grad(
     Returns a tuple of Tensors, with the shapes, dtypes and backends of the inputs. Same as
     torch.autograd.grad.
     """
+    create_graph = _flag("grad", "create_graph", create_graph)
+    retain_graph = _keeps("grad", retain_graph, create_graph)
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but "
@@ -486,7 +502,7 @@ def grad(
             given_outputs,
             gradients,
             wanted,
-            create_graph if retain_graph is None else retain_graph,
+            retain_graph,
             create_graph,
             not only_inputs,
         )

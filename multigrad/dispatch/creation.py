@@ -10,7 +10,7 @@ from itertools import chain
 from operator import countOf
 from typing import Any
 
-from .. import errors, observe
+from .. import errors, observe, registry
 from ..backends import own
 from ..core.array_protocols import ArrayProtocols
 from ..core.computed import mark
@@ -21,10 +21,11 @@ from ..core.tensor import Data, Tensor, View, wrap, wrap_new
 from ..errors import BackendError, GradientError, program
 from ..observe import OPERATION
 from ..provided import provide
-from ..registry import OPS, linear
-from ..tracebacks import fold
+from ..registry import OPS, Op, linear
+from .explaining import failed
 from .fast import function_of
 from .general import recording_at
+from .settings import OPTIONAL_FLAG, check_one, flag
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)
 
@@ -79,6 +80,10 @@ def asarray(
     Raises BackendError for an unknown or unusable backend and TypeError if `obj` is not an array.
     """
     try:
+        if requires_grad is not False:
+            requires_grad = flag("asarray", "requires_grad", requires_grad)
+        if copy is not None:
+            check_one("asarray", "copy", copy, OPTIONAL_FLAG)
         library = None if backend is None else library_named(backend)
         t: Any = _as_tensor(obj, dtype, device, copy, library)
         if requires_grad:
@@ -93,7 +98,8 @@ def asarray(
         made: Tensor = t
         return made
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        # MULTIGRAD_TRACEBACK=full shows the frames inside
+        failed(error, _asarray_op(), (obj, dtype, device, copy))
         raise
 
 
@@ -113,6 +119,8 @@ def tensor(
     Raises GradientError for data of a running transformation that is being differentiated.
     """
     try:
+        if requires_grad is not False:
+            requires_grad = flag("tensor", "requires_grad", requires_grad)
         library = None if backend is None else library_named(backend)
         t: Any = _as_tensor(data, dtype, device, True, library)
         _warn_of_loss(t)
@@ -127,7 +135,8 @@ def tensor(
         made: Tensor = t.requires_grad_() if requires_grad else t
         return made
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        # MULTIGRAD_TRACEBACK=full shows the frames inside
+        failed(error, _asarray_op(), (data, dtype, device, None), "tensor")
         raise
 
 
@@ -161,6 +170,11 @@ def _warn_of_loss(x: Any) -> None:
         UserWarning,
         stacklevel=program(),
     )
+
+
+def _asarray_op() -> Op:
+    registry.fill()
+    return OPS["asarray"]
 
 
 def _as_tensor(

@@ -20,31 +20,61 @@ _short = Repr()
 _short.maxother = _short.maxstring = 60
 
 
-def failed(error: Exception, op: Op, values: tuple[Any, ...]) -> None:
+def failed(error: Exception, op: Op, values: tuple[Any, ...], name: str = "") -> Exception | None:
     """Handle `error`, raised by an operation: fold its traceback, and note operation and arguments.
+
+    Returns the error to raise instead, or None. `name` is that of the function that the program
+    called, if it is not that of the operation.
+
 
     The note names the operation that the program called, and replaces notes of the operations that
     it consists of. multigrad's own errors, and errors of functions that the program passed in, get
     no note.
     """
     theirs = fold(error)
+    name = name or op.name
     if (
         theirs
         or isinstance(error, MultigradError)
-        or str(error).startswith(f"{op.name}() got an unexpected keyword")
+        or str(error).startswith(f"{name}() got an unexpected keyword")
     ):
-        return
+        return None
+    given = dict(zip(op.roles, values, strict=True))
+    if isinstance(error, INTERNAL):
+        return _blamed(op, given, name)
     try:
-        given = dict(zip(op.roles, values, strict=True))
-        text = f"{PREFIX}{op.name}: {', '.join(_described(op, given))}"
+        text = f"{PREFIX}{name}: {', '.join(_described(op, given))}"
         cure = _cure(op, given)
     except Exception:  # arguments that are not arrays may raise anything; the first error matters
-        return
+        return None
     # the message names the operation
-    if not cure and str(error).startswith((f"{op.name}:", f"{op.name}(")):
-        return
+    if not cure and str(error).startswith((f"{name}:", f"{name}(")):
+        return None
     before = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
     error.__notes__ = [*before, f"{text}. {cure}".rstrip()]
+    return None
+
+
+INTERNAL = (AttributeError, KeyError, StopIteration, RecursionError, AssertionError)
+"""Errors of code that was given something else than an array or a dtype."""
+
+
+def _blamed(op: Op, given: dict[str, Any], name: str) -> TypeError | None:
+    """The error to raise instead of an internal one, if an argument explains it."""
+    for n, x in given.items():
+        if x is None and op.signature.parameters[n].default is None:
+            continue
+        what = "an array" if op.roles[n] == "array" else "a dtype" if n == "type" else ""
+        if what and not is_array(x):
+            return TypeError(
+                f"{name}: expected {what} for {n!r}, got {type(x).__name__}. "
+                + (
+                    "Wrap lists and scalars with multigrad.asarray."
+                    if op.roles[n] == "array"
+                    else "Pass one of the namespace, such as xp.float64, or its name."
+                )
+            )
+    return None
 
 
 def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
@@ -83,7 +113,7 @@ def _described(op: Op, given: dict[str, Any]) -> Iterator[str]:
 
 def _shape(x: Any) -> Any:
     shape = getattr(x, "shape", () if type(x) in SCALARS else None)
-    return shape if shape is None else tuple(shape)
+    return tuple(shape) if isinstance(shape, (tuple, list)) else None
 
 
 def _cure(op: Op, given: dict[str, Any]) -> str:

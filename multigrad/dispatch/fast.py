@@ -36,6 +36,7 @@ from .general import arrays_of, composed, general, operate, resolve_composite
 from .plans import CHOICES, PAIRS, conforms, learn
 from .pullbacks import pullback
 from .residuals import residuals
+from .settings import kinds
 
 
 class Operand(NamedTuple):
@@ -172,9 +173,11 @@ def _function_lines(
     yield from (f"    {line}" for line in _body_lines(op, reflected, key_is_plain))
     yield "    except Exception as _x:"
     yield (
-        f"        _failed(_x, _op, {tuple_text(op.roles)})  # MULTIGRAD_TRACEBACK=full shows "
+        f"        _y = _failed(_x, _op, {tuple_text(op.roles)})  # MULTIGRAD_TRACEBACK=full shows "
         "the frames inside"
     )
+    yield "        if _y is not None:"
+    yield "            raise _y from _x"
     yield "        raise"
 
 
@@ -208,7 +211,14 @@ def _composite_lines(op: Op) -> Iterator[str]:
     """
     first = next((name for name, role in op.roles.items() if role == "array"), None)
     if first is not None:
-        yield f"    if isinstance({first}, _Layer) and _table.get({op.name!r}) is _op:"
+        known = f"isinstance({first}, _Layer) and _table.get({op.name!r}) is _op"
+        parameters = op.signature.parameters
+        given = "".join(
+            f" and {n} is not None"
+            for n, role in op.roles.items()
+            if role == "array" and n != first and parameters[n].default is not None
+        )
+        yield f"    if {known}{_usual(op)}{given}:"
         yield f"        _t = _form({', '.join([f'{first}._elem.library.bound', *op.roles])})"
         yield "        return _t if isinstance(_t, _Layer) else _composed(_op, _t)"
     yield f"    return _general(_op, {tuple_text(op.roles)})"
@@ -374,17 +384,19 @@ def _taken(op: Op) -> set[str]:
 
 
 def _one(op: Op, x: Operand) -> Iterator[str]:
-    guard = "".join(
+    known = kinds(op)
+    guard = _usual(op) + "".join(
         f" and type({p.name}) is not _Tensor"
         for p in op.signature.parameters.values()
         if op.roles[p.name] == "plain" and p.kind is not p.KEYWORD_ONLY and op.name != "getitem"
+        if p.name not in known
     )
     # A view and a node keep their arguments, which must not change, and some libraries do not
     # accept lists.
     guard += "".join(
         f" and not isinstance({n}, list)"
         for n, role in op.roles.items()
-        if role == "plain" and n not in ("key", "copy", "dtype", "keepdims", "correction")
+        if role == "plain" and n not in ("key", "dtype", "correction", *known)
     )
     guard += " and dtype is None" if "dtype" in op.roles else ""
     if op.view == "layout":
@@ -404,8 +416,13 @@ def _one(op: Op, x: Operand) -> Iterator[str]:
     yield "        _p = False"
 
 
+def _usual(op: Op) -> str:
+    """The tests that the settings of an operation have their usual types."""
+    return "".join(f" and {kind.usual.format(n=n)}" for n, kind in kinds(op).items())
+
+
 def _two(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
-    guard = " and dtype is None" if "dtype" in op.roles else ""
+    guard = _usual(op) + (" and dtype is None" if "dtype" in op.roles else "")
     for x, y, word in ((x1, x2, "if"), (x2, x1, "elif")):
         yield f"    {word} ({_plain(x.name)}){guard}:"
         yield f"        _e = {x.name}._elem"
@@ -459,7 +476,7 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
         f"    _e = {x1.name}._elem if {_plain(x1.name)} else {x2.name}._elem if "
         f"{_plain(x2.name)} else None"
     )
-    yield f"    if _e is not None and ({_plain(c)}):"
+    yield f"    if _e is not None and ({_plain(c)}){_usual(op)}:"
     yield f"        _q = {c}._elem"
     yield f"        if type({x2.name}) is _Tensor and _e is {x2.name}._elem.base:"
     yield f"            _e = {x2.name}._elem"

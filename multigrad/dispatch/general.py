@@ -22,6 +22,7 @@ from ..core.element import (
     SCALARS,
     Element,
     Library,
+    by_type,
     common_library,
     is_array,
     library_of,
@@ -34,6 +35,7 @@ from ..core.pullback import Pullback
 from ..core.tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
 from ..provided import provide
 from ..registry import Op, per_operation
+from . import settings
 from .codegen import array_index, caller, is_flat, positions, raw_function, recorder
 from .pullbacks import pullback_of
 
@@ -50,11 +52,59 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if isinstance(top, Standing):
         values = standing(op, values)
         top = _highest(op, values)
+    operands, plain = _tested(op)
+    for i in operands:
+        if by_type.get(type(values[i])) is None and not isinstance(values[i], _OPERANDS):
+            _check_operands(op, values)
+            break
+    for i, types in plain:
+        if type(values[i]) not in types:
+            settings.check(op, values)
+            break
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
         return composed(op, resolve_composite(op)(_library_of_layer(top).bound, *values))
     return type(top)._apply(op, values, top)
+
+
+_OPERANDS = (Layer, int, float, complex)
+
+
+@per_operation
+def _tested(op: Op) -> tuple[tuple[int, ...], tuple[tuple[int, frozenset[type]], ...]]:
+    """The positions of operands, and those of settings with their usual types."""
+    names = list(op.roles)
+    loose = op.name in ("asarray", "result_type", "setitem")
+    return (
+        () if loose else tuple(i for i, n in enumerate(names) if op.roles[n] != "plain"),
+        tuple((names.index(n), kind.types) for n, kind in settings.kinds(op).items()),
+    )
+
+
+def _check_operands(op: Op, values: Sequence[Any]) -> None:
+    """Raise TypeError for an operand that is neither an array nor a Python scalar, beside an array.
+
+    NumPy makes arrays of strings, None and tuples, which have neither a gradient nor a version. The
+    form of a composite decides itself which objects other than None it takes.
+    """
+    for (name, role), value in zip(op.roles.items(), values, strict=True):
+        if role == "plain" or (value is None and op.signature.parameters[name].default is None):
+            continue
+        for x in value if role == "arrays" else (value,):
+            if x is not None and (op.kind == "composite" or accepts(x)):
+                continue
+            if any(map(is_array, _candidates(op, values))):
+                raise TypeError(no_array(op, name, x))
+
+
+def no_array(op: Op, name: str, x: Any) -> str:
+    """The error for an operand that is no array."""
+    kind = f"{type(x).__module__}.{type(x).__qualname__}"
+    return (
+        f"{op.name}: expected an array, a Tensor or a Python scalar for {name!r}, got {kind}. Wrap "
+        "lists with multigrad.asarray; `python -m multigrad backends` lists the known libraries."
+    )
 
 
 def composed(op: Op, result: Any) -> Any:
@@ -192,8 +242,9 @@ def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> An
         if library is None:
             given = [
                 v
-                for role, v in zip(op.roles.values(), values, strict=True)
-                if role != "plain" and v is not None
+                for (name, role), v in zip(op.roles.items(), values, strict=True)
+                if role != "plain"
+                and (v is not None or op.signature.parameters[name].default is not None)
             ]
             kinds = ", ".join(sorted({type(v).__name__ for v in given}))
             raise TypeError(

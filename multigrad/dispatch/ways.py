@@ -13,10 +13,11 @@ from typing import Any
 
 from ..core import element
 from ..core.element import SCALARS
-from ..core.level import Layer
+from ..core.level import Layer, Standing
 from ..provided import wanted
 from ..registry import OPS, Op, per_operation
 from . import generated, plans
+from .settings import FLAG, OPTIONAL_FLAG, Kind, kinds
 
 declined: Any = object()
 """The result of a way that leaves the operation to the general path."""
@@ -99,6 +100,8 @@ def _written(op: Op, way: Way) -> Callable[..., Any]:
         "_key": way,
         "_ending": _ending,
         "_scalars": SCALARS,
+        "_settings": kinds(op),
+        "_wrong": _is_wrong,
     }
     generated.run("\n".join(_way_lines(op)), f"multigrad way of {op.name}", scope)
     function: Callable[..., Any] = scope["way"]
@@ -117,7 +120,7 @@ def _way_lines(op: Op) -> Iterator[str]:
             yield f"    for _x in {name} or ():"
             yield from _seen("_x", "        ")
         else:
-            yield from _plain_lines(name)
+            yield from _plain_lines(name, kinds(op).get(name))
     yield "    if _l < 0:"
     yield "        return _declined"
     yield "    _f = _top._elem.plans.get(_key)"
@@ -148,12 +151,26 @@ def _compared(x: str, pad: str, word: str, numbers: bool = True) -> Iterator[str
     yield f"{pad}    return _declined"
 
 
-def _plain_lines(name: str) -> Iterator[str]:
+def _is_wrong(kind: Kind, x: Any) -> bool:
+    """Whether the general path must replace a setting of an unusual type, or explain the error."""
+    return isinstance(x, (list, Layer, Standing)) or not kind.accepts(x)
+
+
+def _plain_lines(name: str, kind: Kind | None) -> Iterator[str]:
     """The text for a parameter that is not an array.
 
     An indexing key may contain arrays; for other parameters the general path explains the error.
     """
     pad = "    "
+    other = (
+        f"isinstance({name}, (list, _Layer))"
+        if kind is None
+        else f"not {kind.usual.format(n=name)} and _wrong(_settings[{name!r}], {name})"
+    )
+    if kind is FLAG or kind is OPTIONAL_FLAG:
+        yield f"{pad}if {other}:"
+        yield f"{pad}    return _declined"
+        return
     yield f"{pad}_k = type({name})"
     yield f"{pad}if _k is tuple or _k is list:"
     yield f"{pad}    for _x in {name}:"
@@ -165,5 +182,5 @@ def _plain_lines(name: str) -> Iterator[str]:
     else:
         yield f"{pad}        if isinstance(_x, _Layer):"
         yield f"{pad}            return _declined"
-        yield f"{pad}elif isinstance({name}, (list, _Layer)):"
+        yield f"{pad}elif {other}:"
         yield f"{pad}    return _declined"

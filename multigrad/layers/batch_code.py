@@ -222,6 +222,8 @@ class _Along(_Batches):
         yield "    _m = _a0.ndim - 1"
         yield f"    if _type({name}) is _int and -_m <= {name} < _m:"
         yield f"        {value} = {name} % _m + 1"
+        yield f"    elif not _m and {name} is not None:"
+        yield "        return _declined"
         yield "    else:"
         yield (
             f"        {value} = _tuple(_range(1, _m + 1)) if {name} is None else "
@@ -245,6 +247,11 @@ class _ByRule(_Batches):
 
     def call(self) -> Lines:
         op, values, own, takes = self.op, self.values, self.of("_o"), self.op.batching.takes
+        first = next(iter(op.roles))
+        if "axis" in op.roles and op.roles[first] == "array":  # an axis of 0-d examples
+            mine = "" if self.alone else f" and {own[first]}"
+            yield f"    if {values['axis']} is not None{mine} and {values[first]}.ndim == 1:"
+            yield "        return _declined"
         given = values | {"xp": "_xp", "size": "_top._array.shape[0]"}
         given["batched"] = "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}"
         arrays = [

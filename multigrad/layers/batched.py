@@ -90,12 +90,14 @@ class Batched(ValueLayer):
             _same_for_all(op, values, top)
         if batching == "elementwise":
             ans = _elementwise(op, values, top)
+        elif batching is None or _axis_of_a_scalar(op, values, top):
+            ans = _one_by_one(op, values, top)
         elif batching == "axis" or batching == "leading":
             ans, _, _ = carried_out(op, _along(op, values, top), top)
         elif batching == "form":
             return _by_form(op, values, top)
         else:
-            ans = _one_by_one(op, values, top) if batching is None else _by_rule(op, values, top)
+            ans = _by_rule(op, values, top)
         return Batched._made(op, values, ans, top)
 
     @staticmethod
@@ -353,15 +355,29 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
 _slow: WeakSet[Op] = WeakSet()  # those that have been warned of
 
 
+def _axis_of_a_scalar(op: Op, values: Sequence[Any], top: Batched) -> bool:
+    """Whether the axis 0 or -1 of 0-d examples is meant.
+
+    Some functions of NumPy and PyTorch accept it. There is none behind the axis of the batch.
+    """
+    if "axis" not in op.roles or op.view is not False or not top._array.shape[0]:
+        return False
+    x, axis = values[0], values[positions(op)["axis"]]
+    return _is_own(x, top) and not x.ndim and hasattr(axis, "__index__") and -1 <= axis <= 0
+
+
 def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Compute the examples one after the other, since there is no rule."""
+    """Compute the examples one after the other.
+
+    The operation has no rule, or its rule does not apply to these arguments.
+    """
     n = top._array.shape[0]
-    if not n:
+    if op.batching is None and not n:
         raise BatchingError(
             f"{op.name}: there is no batching rule for this operation, and the batch has no "
             "example to compute it for"
         )
-    if op not in _slow:
+    if op.batching is None and op not in _slow:
         _slow.add(op)
         warnings.warn(
             f"the operation {op.name!r} has no batching rule, so vmap computes its {n} examples "

@@ -15,7 +15,16 @@ from typing import Any, NoReturn
 
 from ..errors import BatchingError
 from ..registry import behind_batch
-from .keys import index_dtype, is_basic, is_int, is_mask, leading_arrays, sole_mask, split_key
+from .keys import (
+    index_dtype,
+    is_basic,
+    is_int,
+    is_mask,
+    leading_arrays,
+    sole_mask,
+    split_key,
+    trimmed,
+)
 
 Shape = tuple[int, ...]
 
@@ -397,17 +406,7 @@ def _value_for(xp: Any, value: Any, ndim: int) -> Any:
 
     As in NumPy, it may have additional leading axes of length 1.
     """
-    extra = len(value.shape) - 1 - ndim
-    if any(n != 1 for n in value.shape[1 : max(extra, 0) + 1]):
-        raise ValueError(
-            f"setitem: an array of shape {tuple(value.shape[1:])} cannot be written to a part "
-            f"of {ndim} dimensions"
-        )
-    return (
-        xp.reshape(value, (value.shape[0], *value.shape[1 + extra :]))
-        if extra > 0
-        else padded(xp, value, ndim)
-    )
+    return padded(xp, trimmed(xp, value, ndim, first=1), ndim)
 
 
 def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..registry import composite, linear, nondifferentiable
 from . import batching
+from .keys import trimmed
 from .manipulation import broadcast_to_vjp
 
 # fmt: off
@@ -45,15 +46,15 @@ linear(
 )
 
 
-def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
+def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any, name: str = "full") -> Any:
     """Copy a broadcast of the value.
 
-    The standard's own `full` takes Python scalars only, but a 0-d array may have a gradient.
+    The standard's own `full` takes Python scalars only, but a 0-d array may have a gradient. As in
+    NumPy, the value may have additional leading axes of length 1.
     """
-    value = xp.asarray(fill_value, dtype=dtype, device=device)
-    return xp.asarray(
-        xp.broadcast_to(value, (shape,) if isinstance(shape, int) else tuple(shape)), copy=True
-    )
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    value = trimmed(xp, xp.asarray(fill_value, dtype=dtype, device=device), len(shape), name)
+    return xp.asarray(xp.broadcast_to(value, shape), copy=True)
 
 
 def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
@@ -75,6 +76,7 @@ def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
         fill_value,
         x.dtype if dtype is None else dtype,
         getattr(x, "device", None) if device is None else device,
+        "full_like",
     )
 
 

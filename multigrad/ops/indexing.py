@@ -12,7 +12,7 @@ from typing import Any
 from ..registry import linear
 from . import batching
 from .kernels import linear_index, masked_rows, unindex, wrapped
-from .keys import index_dtype, is_basic, sole_mask
+from .keys import index_dtype, is_basic, place, sole_mask, trimmed
 
 linear(
     "getitem(x, /, key)",
@@ -53,11 +53,11 @@ def _fit(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
 
     As in NumPy, it may have additional leading axes of length 1.
     """
-    extra = len(value.shape) - len(shape)
-    return xp.broadcast_to(xp.reshape(value, value.shape[extra:]) if extra > 0 else value, shape)
+    return xp.broadcast_to(trimmed(xp, value, len(shape)), shape)
 
 
 def _write_masked(xp: Any, x: Any, mask: Any, value: Any) -> Any:
+    value = trimmed(xp, value, 1 + len(x.shape) - len(mask.shape))
     if _has_rows(value.shape, x.shape[len(mask.shape) :]):
         if xp.truth(xp.sum(xp.astype(mask, index_dtype(xp, xp.device_of(mask)))) != value.shape[0]):
             raise ValueError(
@@ -106,14 +106,22 @@ def setitem_value_vjp(
     """The cotangent where the value was written, and zero where a later element overwrote it."""
     mask = sole_mask(xp, key)
     if mask is not None:
-        return _masked_cotangent(xp, g, mask, value_shape)
+        ndim = 1 + len(g.shape) - len(mask.shape)
+        part = _masked_cotangent(xp, g, mask, value_shape[max(len(value_shape) - ndim, 0) :])
+    else:
+        part = _last_cotangent(xp, g, key, x_device)
+    return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
+
+
+def _last_cotangent(xp: Any, g: Any, key: Any, x_device: Any) -> Any:
+    """`g[key]`, with zeros for elements that a later one overwrote."""
     part = xp.getitem(g, key)  # with the meaning of the library's own function
     if not is_basic(key):
         number = xp.reshape(xp.arange(prod(part.shape), device=x_device), part.shape)
         # the number of an element that was not written matches none
         written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)
         part = xp.where(xp.getitem(written, key) == number, part, xp.zeros_like(part))
-    return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
+    return part
 
 
 def _masked_cotangent(xp: Any, g: Any, mask: Any, value_shape: tuple[int, ...]) -> Any:
@@ -145,7 +153,7 @@ linear(
 
 def take_vjp(xp: Any, g: Any, indices: Any, axis: int | None, x_shape: tuple[int, ...]) -> Any:
     """Add the rows of `g` to the rows of `x` that they were taken from."""
-    if axis is None:  # without an axis, NumPy takes from the flattened array
+    if axis is None or not x_shape:  # without an axis, NumPy takes from the flattened array
         x_size = prod(x_shape)
         return xp.reshape(
             xp.scatter_add(xp.reshape(g, (-1,)), xp.reshape(indices, (-1,)), x_size), x_shape
@@ -193,7 +201,7 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
 
     Element j of line b is element b * n + j of all lines joined.
     """
-    axis %= len(x.shape)
+    axis = place("take_along_axis", "axis", axis, len(x.shape))
     n = x.shape[axis]
     lines = xp.broadcast_shapes(
         (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
@@ -208,9 +216,9 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     start = xp.expand_dims(
         xp.arange(count, dtype=indices.dtype, device=xp.device_of(x)) * n, axis=1
     )
-    place = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
+    places = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
     return xp.moveaxis(
-        xp.reshape(xp.take(xp.reshape(x, (count * n,)), place, axis=0), shape), -1, axis
+        xp.reshape(xp.take(xp.reshape(x, (count * n,)), places, axis=0), shape), -1, axis
     )
 
 

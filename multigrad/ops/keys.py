@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from operator import index
 from typing import Any
 
 
@@ -57,6 +58,29 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
     return (
         lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead) :]) else ()
     )
+
+
+def place(name: str, what: str, axis: Any, ndim: int) -> int:
+    """An axis counted from the front. Raises IndexError if it is out of bounds."""
+    a = index(axis)
+    if not -ndim <= a < ndim:
+        raise IndexError(f"{name}: {what} {a} is out of bounds for an array with {ndim} axes.")
+    return a % ndim
+
+
+def trimmed(xp: Any, value: Any, ndim: int, name: str = "setitem", first: int = 0) -> Any:
+    """A value to fill `ndim` axes with, without leading axes of length 1 beyond these.
+
+    first  the number of axes in front that stay, as that of a batch
+    """
+    shape = value.shape
+    extra = max(len(shape) - first - ndim, 0)
+    if any(n != 1 for n in shape[first : first + extra]):
+        raise ValueError(
+            f"{name}: an array of shape {tuple(shape[first:])} cannot be written to a part of "
+            f"{ndim} dimensions. Only leading axes of length 1 are dropped."
+        )
+    return xp.reshape(value, (*shape[:first], *shape[first + extra :])) if extra else value
 
 
 def index_dtype(xp: Any, device: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..registry import linear, nondifferentiable
 from . import batching
+from .keys import place
 
 Shape = tuple[int, ...]
 
@@ -84,8 +85,8 @@ def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> 
     """The form for libraries without the function."""
     ndim = len(x.shape)
     origins, targets = (
-        [a % ndim for a in ((axes,) if isinstance(axes, int) else axes)]
-        for axes in (source, destination)
+        [place("moveaxis", what, a, ndim) for a in ((axes,) if isinstance(axes, int) else axes)]
+        for what, axes in (("source", source), ("destination", destination))
     )
     order = [a for a in range(ndim) if a not in origins]
     for target, origin in sorted(zip(targets, origins, strict=True)):
@@ -141,6 +142,12 @@ def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
     return xp.stack([zero if part is None else part for part in g], axis=axis)
 
 
+def unstack(xp: Any, x: Any, axis: int) -> tuple[Any, ...]:
+    """The form for libraries without the function."""
+    axis = place("unstack", "axis", axis, len(x.shape))
+    return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
+
+
 linear(
     "concat(arrays: arrays, /, *, axis=0)",
     doc="Join arrays along an axis; with axis=None, arrays are flattened first.",
@@ -163,11 +170,7 @@ linear(
     materialize=False,
     doc="Split an array into its parts along an axis.",
     x=unstack_vjp,
-    forward={
-        "*": lambda xp, x, axis: tuple(
-            x[(slice(None),) * (axis % len(x.shape)) + (i, ...)] for i in range(x.shape[axis])
-        )
-    },
+    forward={"*": unstack},
 )
 
 # ----- Repeating -----
@@ -180,7 +183,7 @@ def repeat_vjp(
 
     A scalar `repeats` need not be known: it is the quotient of the lengths.
     """
-    shape = (prod(x_shape),) if axis is None else x_shape
+    shape = (prod(x_shape),) if axis is None or not x_shape else x_shape
     axis = 0 if axis is None else axis % len(shape)
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
     if isinstance(repeats, int) or prod(repeats.shape) == 1:
@@ -230,7 +233,7 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
     """
     if axis is None:
         x, axis = xp.reshape(x, (-1,)), 0
-    axis %= len(x.shape)
+    axis = place("repeat", "axis", axis, len(x.shape))
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     if isinstance(repeats, int):
         copies = xp.broadcast_to(

@@ -14,12 +14,19 @@ INF = math.inf
 
 
 def _axes(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
-    """The reduced axes, counted from the front."""
+    """The reduced axes, counted from the front.
+
+    A 0-d array has none, though NumPy and PyTorch accept 0 and -1 for it.
+    """
     ndim = len(shape)
-    if axis is None:
+    if axis is None or (not ndim and axis in (0, -1)):
         return tuple(range(ndim))
     # NumPy's integers are not instances of int
-    return tuple(a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise IndexError(f"axis {a} is out of bounds for an array with {ndim} axes")
+    return tuple(a % ndim for a in axes)
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.raw import arrives
 from ..core.level import Layer
+from ..registry import OPS
 from .reductions import cast, finish, floats
 from .table import counterpart
-from .values import arrayed, library_of_all, of, placed, refuse
+from .values import arrayed, converted, library_of_all, of, placed, refuse
 
 
 def _both(name: str, a: Any, b: Any) -> tuple[Any, Any]:
@@ -395,4 +397,11 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
 
 @counterpart("i0")
 def i0(x: Any) -> Any:
-    return of.special.i0(x)
+    """It is the operation of the plugin multigrad-special. Without that it takes values."""
+    if "special.i0" in OPS or arrives("special.i0"):
+        return of.special.i0(x)
+    refusal = (
+        "Can't call numpy.i0() on Tensor that requires grad: its derivative comes with the plugin "
+        "multigrad-special. Install that, or use tensor.detach() instead."
+    )
+    return np.i0(converted(x, refusal))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.element import SCALARS
 from ..core.level import Layer, innermost
 from .reductions import cast, finish
 from .table import counterpart
@@ -391,10 +392,12 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     for i, condition in enumerate(conditions):
         if not library.bound.isdtype(condition.dtype, "bool"):
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
-    # Python numbers take the dtype of the arrays.
-    common = library.bound.result_type(
-        *(innermost(x) if isinstance(x, Layer) else x for x in (*choices, default))
-    )
+    # Python numbers take the dtype of the arrays. Without an array the widest number decides.
+    parts = [innermost(x) if isinstance(x, Layer) else x for x in (*choices, default)]
+    if all(type(x) in SCALARS for x in parts):
+        common = arrayed(max(parts, key=lambda x: SCALARS.index(type(x))), library).dtype
+    else:
+        common = library.bound.result_type(*parts)
     result = of.astype(arrayed(default, library), common)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = of.where(condition, of.astype(arrayed(choice, library), common), result)

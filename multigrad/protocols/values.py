@@ -13,7 +13,7 @@ from ..core.element import Library, by_type, library_named, library_of, mixed
 from ..core.level import Layer
 from ..dispatch.fast import function_of
 from ..errors import GradientError
-from ..registry import OPS, Op, keeping, on_declaration
+from ..registry import OPS, Op, is_prefix, keeping, on_declaration
 
 
 class Functions:
@@ -28,9 +28,12 @@ class Functions:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        op = OPS.get(self._prefix + name)
+        full = self._prefix + name
+        op = OPS.get(full)
         if op is None:
-            return Functions(f"{self._prefix}{name}.")
+            if not is_prefix(full):
+                raise AttributeError(f"no operation {full!r} is declared")
+            return Functions(f"{full}.")
         function = function_of(op)
         with keeping:
             if OPS.get(op.name) is op:

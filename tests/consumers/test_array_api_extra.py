@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,52 @@ def test_under_jit() -> None:
     np.testing.assert_allclose(slope(jax.numpy.asarray(drawn(6))), x.grad.array, rtol=1e-12)
 
 
+def piecewise(x: Any) -> Any:
+    return xpx.apply_where(x > 1.0, x, lambda a: a * a, lambda a: -a)
+
+
+@pytest.mark.parametrize("fill", [None, 3.0], ids=["two functions", "a fill value"])
+def test_apply_where_under_vmap(fill: float | None, backend: str) -> None:
+    """The masks of the examples select different numbers of elements."""
+
+    def f(x: Any) -> Any:
+        if fill is None:
+            return piecewise(x)
+        return xpx.apply_where(x > 1.0, x, lambda a: a * a, fill_value=fill)
+
+    rows = np.asarray([[0.5, 2.0, 3.0], [0.1, 0.2, 3.0]])
+    x = mg.asarray(rows, backend=backend)
+    raw = x.array
+    np.testing.assert_allclose(
+        values(mg.asarray(mg.func.vmap(f)(raw))),
+        np.where(rows > 1, rows**2, -rows if fill is None else fill),
+    )
+    slopes = np.where(rows > 1, 2 * rows, -1.0 if fill is None else 0.0)
+    total = lambda x: mg.sum(f(x))
+    for gradients in (
+        mg.func.vmap(mg.func.grad(total)),
+        mg.func.grad(lambda x: mg.sum(mg.func.vmap(f)(x))),
+    ):
+        np.testing.assert_allclose(values(mg.asarray(gradients(raw))), slopes)
+
+
+def test_capabilities_inside_vmap(backend: str) -> None:
+    seen: list[Any] = []
+    x = mg.asarray(drawn(2, 3), backend=backend)
+    info = mg.namespace(x).__array_namespace_info__()
+
+    def f(x: Any) -> Any:
+        seen.append(info.capabilities())
+        return mg.func.grad(lambda y: seen.append(info.capabilities()) or mg.sum(y))(x)
+
+    mg.func.vmap(f)(x.array)
+    for there in seen:
+        assert there["boolean indexing"] is there["data-dependent shapes"] is False
+    before = info.capabilities()
+    mg.func.grad(lambda y: seen.append(info.capabilities()) or mg.sum(y))(x.array)
+    assert len(seen) == 3 and seen[-1] == before
+
+
 # ----- at: it writes into its argument where it may -----
 
 INDICES: dict[str, Any] = {"an integer": 1, "a slice": slice(1, 3), "everything": ...}
@@ -242,6 +289,22 @@ def test_at_does_not_write_into_a_leaf(update: str, backend: str) -> None:
     with mg.no_grad():
         assert xpx.at(x)[0].set(7.0) is x
     assert float(values(x)[0]) == 7.0
+
+
+def test_at_of_an_argument_that_is_being_differentiated(backend: str) -> None:
+    """It would write into the argument, on every library: `at` knows of no other than JAX's own
+    arrays that they cannot be written. With copy=True it does not.
+    """
+    x = mg.asarray(drawn(6), backend=backend).array
+    f = lambda x, **how: mg.sum(x * xpx.at(x)[0].set(7.0, **how))
+    with pytest.raises(GradientError, match=r"copy it first, x = x.clone\(\)"):
+        mg.func.grad(f)(x)
+    slopes = 2 * drawn(6)
+    slopes[0] = 7.0
+    np.testing.assert_allclose(
+        values(mg.asarray(mg.func.grad(partial(f, copy=True))(x))), slopes, rtol=1e-6
+    )
+    np.testing.assert_array_equal(values(mg.asarray(x)), drawn(6))
 
 
 @pytest.mark.parametrize("index", INDICES)

@@ -54,16 +54,17 @@ BASIC: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
     "0-d, ellipsis": ((), Ellipsis, [()]),
 }
 ARRAYS: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
-    "mask": ((2, 3), MASK, [(3,), (1,), ()]),
-    "mask of rows": ((2, 3), INDEX([False, True]), [(1, 3), (3,), ()]),
-    "mask of no element": ((2, 3), np.zeros((2, 3), bool), [(0,), (1,), ()]),
-    "mask of all": ((3,), np.ones(3, bool), [(3,), (1,)]),
+    "mask": ((2, 3), MASK, [(3,), (1,), (), (1, 3), (1, 1)]),
+    "mask of rows": ((2, 3), INDEX([False, True]), [(1, 3), (3,), (), (1, 1, 3)]),
+    "mask of two rows": ((3, 2), INDEX([True, False, True]), [(2, 2), (2, 1), (1, 2, 1)]),
+    "mask of no element": ((2, 3), np.zeros((2, 3), bool), [(0,), (1,), (), (1, 0)]),
+    "mask of all": ((3,), np.ones(3, bool), [(3,), (1,), (1, 1, 3)]),
     "mask of an empty array": ((0,), np.zeros(0, bool), [(0,), ()]),
     "mask of 0-d": ((), INDEX(True), [(), (1,)]),
     "false mask of 0-d": ((), INDEX(False), [(), (0,)]),
-    "indices": ((4,), INDEX([2, 0]), [(2,), (1,), (), (1, 2)]),
-    "repeated indices": ((4,), INDEX([1, 2, 1, -2]), [(4,), (1,), ()]),
-    "a matrix of indices": ((4,), INDEX([[1, 0], [-1, 1]]), [(2, 2), (2,), (2, 1)]),
+    "indices": ((4,), INDEX([2, 0]), [(2,), (1,), (), (1, 2), (1, 1)]),
+    "repeated indices": ((4,), INDEX([1, 2, 1, -2]), [(4,), (1,), (), (1, 1, 4)]),
+    "a matrix of indices": ((4,), INDEX([[1, 0], [-1, 1]]), [(2, 2), (2,), (2, 1), (1, 2, 1)]),
     "indices of both axes": ((2, 3), (INDEX([0, 1, 0]), INDEX([2, -1, 2])), [(3,), ()]),
     "indices that broadcast": ((2, 3), (INDEX([[0], [1]]), INDEX([2, 0])), [(2, 2), (2,)]),
     "index and integer": ((2, 3), (INDEX([1, 0]), 2), [(2,), ()]),
@@ -78,7 +79,9 @@ BEYOND: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
     "beyond the end": ((3,), slice(1, 10), [(2,)]),
     "indices of rows": ((3, 2), INDEX([2, -2]), [(2, 2), (2,), (2, 1), ()]),
     "slice and indices": ((2, 4), (slice(None), INDEX([3, 0, -3])), [(2, 3), (3,)]),
-    "slice and repeated indices": ((2, 4), (slice(None), INDEX([3, 0, -1])), [(2, 3)]),
+    "slice and repeated indices": ((2, 4), (slice(None), INDEX([3, 0, -1])), [(2, 3), (1, 2, 3)]),
+    "slice and mask": ((2, 3), (slice(None), INDEX([True, False, True])), [(2, 2), (1, 1, 2)]),
+    "mask and integer": ((3, 2), (INDEX([True, False, True]), 1), [(2,), (1, 2), (1, 1)]),
 }
 KEYS = BASIC | ARRAYS
 COMPILED: dict[str, tuple[int, ...]] = {
@@ -164,6 +167,42 @@ def test_values_and_derivatives(xp: Any, shape: Any, key: Any, v: Any, form: str
         seconds, adjoint(6 * w * out * written(ux, places, uv), places, v), strict=True
     ):
         check(got, expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("shape", "mask", "v"),
+    [((3,), [True, False, True], (1, 3)), ((2, 2), [True, False], (1, 2, 2))],
+)
+def test_a_mask_takes_as_many_rows_as_it_is_true(
+    xp: Any, shape: tuple[int, ...], mask: list[bool], v: tuple[int, ...], form: str
+) -> None:
+    """The leading axis of length 1 is dropped, and the value is not broadcast with the whole."""
+    x, value = leaf(xp, real(*shape)), const(xp, real(*v))
+    with pytest.raises((ValueError, IndexError)):
+        put(xp, form, x, xp.asarray(mask), value)
+
+
+@pytest.mark.parametrize("transformed", ["vmap(grad)", "jvp", "vmap of the mask"])
+def test_an_axis_of_length_1_under_a_mask_in_transformations(xp: Any, transformed: str) -> None:
+    mask, w, v = (xp.asarray(a).array for a in (MASK[0], real(3), real(1, 2)))
+
+    def loss(v: Any, mask: Any = mask) -> Any:
+        y = xp.zeros(3, dtype=xp.float64)
+        y[mask] = v
+        return xp.sum(y * w)
+
+    w0, w2 = real(3)[0], real(3)[2]
+    if transformed == "vmap(grad)":
+        got = mg.func.vmap(mg.func.grad(loss))(xp.stack([v, v]).array)
+        np.testing.assert_allclose(values(got), [[[w0, w2]]] * 2)
+    elif transformed == "jvp":
+        got = mg.func.jvp(loss, (v,), (v,))[1]
+        np.testing.assert_allclose(values(got), real(1, 2)[0] @ [w0, w2])
+    else:
+        one = const(xp, real(1, 1)).array
+        got = mg.func.vmap(mg.func.grad(loss), in_axes=(None, 0))(one, xp.stack([mask, mask]).array)
+        np.testing.assert_allclose(values(got), [[[w0 + w2]]] * 2)
 
 
 @pytest.mark.parametrize("what", ["x", "value"])

@@ -512,6 +512,20 @@ class TestInterp:
         y = mg.interp(0.5, mg.asarray([0.0, 1.0]), [1.0, 3.0])
         assert isinstance(y, mg.Tensor) and y.shape == () and float(y) == 2.0
 
+    @pytest.mark.parametrize("option", ["left", "right", "period"])
+    def test_an_array_among_the_options_only(self, option: str) -> None:
+        at, to = {"left": (-1.0, 2.0), "right": (4.0, 2.0), "period": (4.5, 5.0)}[option]
+        t = mg.asarray(to, requires_grad=True)
+        f = lambda x, value: mg.interp(x, [0.0, 1.0, 3.0], [1.0, 3.0, 4.0], **{option: value})
+        y = f(at, t)
+        assert isinstance(y, mg.Tensor) and y.shape == ()
+        wanted = np.interp(at, [0.0, 1.0, 3.0], [1.0, 3.0, 4.0], **{option: to})
+        assert y.item() == wanted
+        (g,) = mg.autograd.grad(y, t)
+        h = 1e-6
+        slope = (f(mg.asarray(at), to + h).item() - f(mg.asarray(at), to - h).item()) / (2 * h)
+        np.testing.assert_allclose(g.item(), slope, atol=1e-8)
+
     def test_keywords_of_numpy(self) -> None:
         assert (
             float(

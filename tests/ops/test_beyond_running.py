@@ -69,7 +69,12 @@ def test_windows(shape: Any, axis: Any, xp: Any) -> None:
             r"sliding_window_view: window_shape cannot contain negative values: \(-1,\)",
         ),
         (2, 3, IndexError, "sliding_window_view: axis 3 is out of bounds for an array with 3 axes"),
-        (1.5, 0, TypeError, "'float' object cannot be interpreted as an integer"),
+        (
+            1.5,
+            0,
+            TypeError,
+            r"sliding_window_view\(\): argument 'window_shape' must be an integer or",
+        ),
     ],
 )
 def test_windows_that_there_are_not(

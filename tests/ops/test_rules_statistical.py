@@ -382,3 +382,94 @@ def test_tangents_at_ties_are_the_adjoint_of_the_gradients(name: str, keepdims: 
     np.testing.assert_allclose(np.reshape(moved, (2,)), [37.0, 4.0])
     (g,) = codegen.vjp(OPS[name], xp, values, ans, np.ones_like(ans), (True,))
     np.testing.assert_allclose(np.sum(g * t), np.sum(moved))
+
+
+# ----- 0-d arrays -----
+
+SCALAR_AXIS: dict[str, tuple[Any, float]] = {
+    "sum": (lambda x, a: mg.sum(x, axis=a), 1.0),
+    "sum, keepdims": (lambda x, a: mg.sum(x, axis=a, keepdims=True), 1.0),
+    "mean": (lambda x, a: mg.mean(x, axis=a), 1.0),
+    "prod": (lambda x, a: mg.prod(x, axis=a), 1.0),
+    "prod, keepdims": (lambda x, a: mg.prod(x, axis=a, keepdims=True), 1.0),
+    "max": (lambda x, a: mg.max(x, axis=a), 1.0),
+    "nanprod": (lambda x, a: mg.nanprod(x, axis=a), 1.0),
+    "nanmax": (lambda x, a: mg.nanmax(x, axis=a), 1.0),
+    "ptp": (lambda x, a: mg.ptp(x, axis=a), 0.0),
+    "softmax": (lambda x, a: mg.softmax(x, axis=a), 0.0),
+    "log_softmax": (lambda x, a: mg.log_softmax(x, axis=a), 0.0),
+    "logsumexp": (lambda x, a: mg.logsumexp(x, axis=a), 1.0),
+    "repeat": (lambda x, a: mg.sum(mg.repeat(x, 3, axis=a)), 3.0),
+    "take": (lambda x, a: mg.sum(mg.take(x, mg.asarray([0, 0]), axis=a)), 2.0),
+    "multiply.reduce": (lambda x, a: np.multiply.reduce(x, axis=a), 1.0),
+    "fmax.reduce": (lambda x, a: np.fmax.reduce(x, axis=a), 1.0),
+    "fmin.reduce": (lambda x, a: np.fmin.reduce(x, axis=a), 1.0),
+    "maximum.reduce": (lambda x, a: np.maximum.reduce(x, axis=a), 1.0),
+    "add.reduce": (lambda x, a: np.add.reduce(x, axis=a), 1.0),
+}
+
+
+@pytest.mark.parametrize("axis", [0, -1, np.int64(-1)], ids=["0", "-1", "np.int64(-1)"])
+@pytest.mark.parametrize("name", SCALAR_AXIS)
+def test_the_axis_that_numpy_accepts_for_a_0d_array(name: str, axis: Any) -> None:
+    """Each derivative, alone and in a batch, is that of the same function without an axis."""
+    function, slope = SCALAR_AXIS[name]
+    f = lambda x: function(x, axis)
+    x, batch = np.asarray(2.0), np.asarray([2.0, 3.0])
+    t = mg.asarray(x, requires_grad=True)
+    y = f(t)
+    assert y.shape == ()
+    (g,) = mg.autograd.grad(y, t, create_graph=True)
+    assert g.shape == () and g.item() == slope
+    value, moved = mg.func.jvp(f, (x,), (np.asarray(1.0),))
+    assert np.shape(value) == np.shape(moved) == () and moved == slope
+    np.testing.assert_allclose(mg.func.vmap(f)(batch), [f(mg.asarray(b)).item() for b in batch])
+    np.testing.assert_allclose(mg.func.vmap(mg.func.grad(f))(batch), [slope, slope])
+    np.testing.assert_allclose(
+        mg.func.jvp(mg.func.vmap(f), (batch,), (np.ones(2),))[1], [slope, slope]
+    )
+
+
+@pytest.mark.parametrize("axis", [1, -2, (0,)], ids=str)
+@pytest.mark.parametrize("name", ["sum", "prod", "max"])
+def test_another_axis_of_a_0d_array_raises(name: str, axis: Any) -> None:
+    f = lambda x: getattr(mg, name)(x, axis=axis)
+    for call in (
+        lambda: f(mg.asarray(2.0)),
+        lambda: mg.func.grad(f)(np.asarray(2.0)),
+        lambda: mg.func.vmap(f)(np.ones(2)),
+    ):
+        with pytest.raises(IndexError, match="out of bounds"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda xp, x: xp.take_along_axis(x, xp.asarray(0), axis=0), "take_along_axis"),
+        (lambda xp, x: xp.repeat(x, 2, axis=1), "repeat"),
+        (lambda xp, x: xp.moveaxis(x, 0, 0), "moveaxis"),
+        (lambda xp, x: xp.unstack(x, axis=0), "unstack"),
+    ],
+    ids=lambda c: c if isinstance(c, str) else "",
+)
+def test_the_forms_for_libraries_without_a_function_say_which_axis(call: Any, name: str) -> None:
+    """They count an axis from the front, which must exist."""
+    with pytest.raises(IndexError, match=f"{name}: .* is out of bounds for an array with 0 axes"):
+        call(Forms(), np.asarray(1.0))
+
+
+class Forms:
+    """The forms of operations, over NumPy's functions."""
+
+    def __getattr__(self, name: str) -> Any:
+        forward = OPS[name].forward if name in OPS else None
+        if not isinstance(forward, dict):
+            return getattr(np, name)
+
+        def form(x: Any, *args: Any, **kwargs: Any) -> Any:
+            given = OPS[name].signature.bind(x, *args, **kwargs)
+            given.apply_defaults()
+            return forward["*"](self, *given.arguments.values())
+
+        return form

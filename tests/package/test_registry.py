@@ -553,3 +553,17 @@ class TestPlans:
         y.triple_()
         y.backward(values_const(xp))
         np.testing.assert_allclose(values(x.grad), [9])
+
+
+@pytest.mark.parametrize(
+    "declare", [elementwise, linear, multilinear, define, nondifferentiable, composite]
+)
+@pytest.mark.parametrize("given", [lambda x: x, 3, None, b"t.f(x, /)"], ids=lambda x: str(type(x)))
+def test_a_declaration_that_is_no_text_is_refused(declare, given):
+    more = {composite: (lambda xp, x: x,)}.get(declare, ())
+    with pytest.raises(
+        RegistrationError,
+        match=f"^{declare.__name__}: an operation is declared by the text of its signature, such "
+        f"as 'name\\(x, /, \\*, axis=None\\)', not by {type(given).__name__}\\.",
+    ):
+        declare(given, *more)

@@ -4,6 +4,9 @@ derivative, on every backend and at every level.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -1082,3 +1085,58 @@ def test_at_keeps_the_sign_of_zeros_elsewhere(ufunc: Any, dtype: str) -> None:
         got = values(mg.asarray(got))
         np.testing.assert_array_equal(got, wanted)
         np.testing.assert_array_equal(np.signbit(got.real), np.signbit(wanted.real))
+
+
+CONDITION = np.asarray([True, False, True])
+
+
+@pytest.mark.parametrize("choices", [[1.0, 2.0], [1, 2], [True, 2.5], [True, 2], [1j, 2]], ids=str)
+def test_select_among_numbers(xp: Any, choices: list[Any]) -> None:
+    """Without an array among them the widest number decides; `True` is a condition."""
+    got = np.select([xp.asarray(CONDITION), True], choices)
+    wanted = np.select([CONDITION, True], choices)
+    np.testing.assert_allclose(values(got), wanted)
+    default = xp.asarray(max(choices, key=lambda x: [bool, int, float, complex].index(type(x))))
+    assert got.dtype == default.dtype
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 1), (1, 1, 3), (1, 2, 1)])
+def test_full_like_with_an_array(xp: Any, shape: tuple[int, ...]) -> None:
+    """NumPy drops leading axes of length 1."""
+    x, fill = np.ones((2, 3)), np.arange(1.0, 1 + int(np.prod(shape))).reshape(shape)
+    w = np.arange(6.0).reshape(2, 3)
+    t = xp.asarray(fill, requires_grad=True)
+    for y in (np.full_like(xp.asarray(x), t), xp.full((2, 3), t)):
+        np.testing.assert_allclose(values(y), np.full_like(x, fill))
+        (g,) = mg.autograd.grad(xp.sum(y * xp.asarray(w)), t)
+        wanted = [
+            np.sum(w * np.full_like(x, np.equal(np.arange(fill.size), i).reshape(shape)))
+            for i in range(fill.size)
+        ]
+        assert g.shape == shape
+        np.testing.assert_allclose(values(g).reshape(-1), wanted)
+
+
+def test_i0_without_the_plugin() -> None:
+    """Its values are NumPy's; its derivative comes with the plugin."""
+    code = """
+import numpy as np, multigrad as mg
+t = mg.asarray([1.0, 2.0])
+assert type(np.i0(t)) is np.ndarray
+np.testing.assert_array_equal(np.i0(t), np.i0(np.asarray([1.0, 2.0])))
+try:
+    np.i0(t.requires_grad_())
+except mg.errors.GradientError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MULTIGRAD_BLOCK": "special"},
+        check=True,
+    )
+    assert done.stdout == (
+        "Can't call numpy.i0() on Tensor that requires grad: its derivative comes with the plugin "
+        "multigrad-special. Install that, or use tensor.detach() instead.\n"
+    )

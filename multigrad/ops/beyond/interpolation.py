@@ -8,8 +8,7 @@ from typing import Any
 
 from ...registry import composite
 from ..kernels import alike
-from ..keys import float_dtype
-from .shapes import place
+from ..keys import float_dtype, place
 
 # ----- gradient -----
 
@@ -139,7 +138,7 @@ def interp(xp: Any, x: Any, points: Any, fp: Any, left: Any, right: Any, period:
 
     With a period, the points repeat.
     """
-    x, points, fp = _floats(xp, x, points, fp)
+    x, points, fp = _floats(xp, (x, points, fp), (left, right, period))
     if len(points.shape) != 1 or len(fp.shape) != 1:
         raise ValueError(
             f"interp: xp and fp must have one axis; their shapes are {tuple(points.shape)} and "
@@ -187,16 +186,16 @@ def _between(xp: Any, x: Any, points: Any, fp: Any, n: int) -> Any:
     return xp.where(xp.isnan(y) & (y0 == y1), y0, y)
 
 
-def _floats(xp: Any, *values: Any) -> list[Any]:
+def _floats(xp: Any, values: tuple[Any, ...], options: tuple[Any, ...]) -> list[Any]:
     """Convert the arguments to floating arrays on one device.
 
-    Python numbers, and lists of them, take the dtype of the other arguments.
+    Python numbers, and lists of them, take the dtype of the other arguments; if there is no array
+    among these, that of the options.
     """
-    like = next(v for v in values if hasattr(v, "dtype"))
-    floating = next(
-        (v.dtype for v in values if hasattr(v, "dtype") and xp.isdtype(v.dtype, "real floating")),
-        None,
-    )
+    own = [v for v in values if hasattr(v, "dtype")]
+    given = own or [v for v in options if hasattr(v, "dtype")]
+    like = given[0]
+    floating = next((v.dtype for v in given if xp.isdtype(v.dtype, "real floating")), None)
     if floating is None:
         floating = float_dtype(xp, xp.device_of(like))
     arrays = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...registry import composite
-from .shapes import place
+from ..keys import place
 
 
 def _is_scalar(x: Any) -> bool:

@@ -6,8 +6,7 @@ from operator import index
 from typing import Any
 
 from ...registry import composite, nondifferentiable
-from ..keys import index_dtype
-from .shapes import place
+from ..keys import index_dtype, place
 
 
 def _scan(standard: str) -> Any:

@@ -7,7 +7,8 @@ from operator import index
 from typing import Any
 
 from ...registry import composite
-from .shapes import atleast, place
+from ..keys import place
+from .shapes import atleast
 
 
 def split(xp: Any, ary: Any, indices_or_sections: Any, axis: Any) -> list[Any]:

@@ -9,14 +9,7 @@ from operator import index
 from typing import Any
 
 from ...registry import composite
-
-
-def place(name: str, what: str, axis: Any, ndim: int) -> int:
-    """An axis counted from the front. Raises IndexError if it is out of bounds."""
-    a = index(axis)
-    if not -ndim <= a < ndim:
-        raise IndexError(f"{name}: {what} {a} is out of bounds for an array with {ndim} axes.")
-    return a % ndim
+from ..keys import place
 
 
 def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:

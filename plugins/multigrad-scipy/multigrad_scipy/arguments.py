@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from multigrad.extend import innermost, is_array, level_of
 
 from .levels import Examples, backend_of, constant, numbers, orders
 
-__all__ = ["Point", "as_tuple", "beside", "ravelled"]
+__all__ = ["Point", "as_tuple", "beside", "ravelled", "several", "sides"]
 
 
 class Point:
@@ -192,6 +192,28 @@ def beside(v: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def as_tuple(args: Any) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else (args,)
+
+
+def several(name: str, what: str, given: Any, *counts: int) -> tuple[Any, ...]:
+    """Return the parts of an argument that is a pair, or has one of the given counts of parts.
+
+    Raises TypeError if it is no sequence, and ValueError if it has another count or contains None.
+    """
+    expected = f"{name}: {what} must be {' or '.join(map(str, counts))} numbers or arrays"
+    if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{expected}, not {type(given).__name__}. Pass them as a tuple.")
+    parts = tuple(given)
+    if len(parts) not in counts or any(x is None for x in parts):
+        raise ValueError(f"{expected}, not {given!r:.60}. Pass them as a tuple.")
+    return parts
+
+
+def sides(name: str, bounds: Any) -> tuple[Any, Any]:
+    """Return the lower and the upper limits of a pair, or of a scipy.optimize.Bounds."""
+    if hasattr(bounds, "lb"):
+        return bounds.lb, bounds.ub
+    lower, upper = several(name, "bounds", bounds, 2)
+    return lower, upper
 
 
 def ravelled(x: Any) -> Any:

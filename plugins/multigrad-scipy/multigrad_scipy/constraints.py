@@ -166,8 +166,8 @@ def box(bounds: Any, point: Point) -> Limits | None:
         return None
     if hasattr(bounds, "lb"):
         return as_limits(bounds.lb, bounds.ub, point.size, point, "bounds")
-    pairs = list(bounds)
-    if len(pairs) != point.size or any(len(pair) != 2 for pair in pairs):
+    pairs = list(bounds) if hasattr(bounds, "__iter__") else []
+    if len(pairs) != point.size or any(getattr(p, "__len__", int)() != 2 for p in pairs):
         raise ValueError(
             f"{point.name}: bounds must be a scipy.optimize.Bounds or a sequence of "
             f"{point.size} pairs (min, max), one for each element of x0"

@@ -15,7 +15,7 @@ from multigrad import func
 from multigrad.extend import innermost, is_array, level_of
 
 from .active import minimum
-from .arguments import Point, as_tuple, beside, ravelled
+from .arguments import Point, as_tuple, beside, ravelled, sides
 from .constraints import as_limits, dense
 from .filled import Evaluated
 from .implicit import jacobian
@@ -142,7 +142,7 @@ def least_squares(
     point = Point(x0, "least_squares")
     args, named = as_tuple(args), dict(kwargs or {})
     robust = Loss("least_squares", loss, f_scale)
-    lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    lower, upper = sides("least_squares", bounds)
     limits = as_limits(lower, upper, point.size, point, "bounds")
 
     def output(v: Any) -> Any:
@@ -282,7 +282,7 @@ def curve_fit(
     point = Point(
         tuple(map(mg.asarray, parameters)) if level_of(y) else tuple(parameters), "curve_fit"
     )
-    lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    lower, upper = sides("curve_fit", bounds)
     limits = as_limits(lower, upper, point.size, point, "bounds")
     robust = Loss("curve_fit", kwargs.get("loss", "linear"), kwargs.get("f_scale", 1.0))
     if "f_scale" in kwargs:
@@ -361,7 +361,7 @@ def _start(f: Callable[..., Any], bounds: Any) -> Any:
     if any(p.kind is p.VAR_POSITIONAL for p in parameters) or len(parameters) < 2:
         raise ValueError("curve_fit: the number of parameters cannot be told from f; pass p0")
     n = len(parameters) - 1
-    lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    lower, upper = sides("curve_fit", bounds)
     low, high = (
         np.broadcast_to(
             numbers(one(ravelled(x), "curve_fit", "p0 follows from bounds, and one")), (n,)

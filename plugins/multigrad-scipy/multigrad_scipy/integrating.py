@@ -15,7 +15,7 @@ import scipy.integrate
 from multigrad import func
 from multigrad.errors import GradientError
 
-from .arguments import Point, as_tuple, beside, ravelled
+from .arguments import Point, as_tuple, beside, ravelled, several
 from .constraints import dense
 from .implicit import jacobian
 from .levels import Examples, constant, numbers, orders
@@ -65,6 +65,7 @@ def solve_ivp(
     """
     point = Point(y0, "solve_ivp")
     args = () if args is None else as_tuple(args)
+    t_span = several("solve_ivp", "t_span", t_span, 2)
     times = [*t_span, *([] if t_eval is None else [t_eval])]
 
     def slope(t: float, v: Any) -> Any:

@@ -15,7 +15,7 @@ from multigrad.errors import GradientError
 from multigrad.extend import innermost, is_array, level_of
 
 from .active import minimum
-from .arguments import Point, as_tuple, ravelled
+from .arguments import Point, as_tuple, ravelled, several
 from .constraints import Constraint, Limits, as_limits, box, dense, read
 from .filled import Evaluated
 from .levels import Examples, backend_of, constant, numbers, one, orders
@@ -301,7 +301,9 @@ def minimize_scalar(
     Raises as `minimize` does.
     """
     args = as_tuple(args)
-    ends = [*(() if bounds is None else bounds), *(() if bracket is None else bracket)]
+    bounds = None if bounds is None else several("minimize_scalar", "bounds", bounds, 2)
+    bracket = None if bracket is None else several("minimize_scalar", "bracket", bracket, 2, 3)
+    ends = [*(bounds or ()), *(bracket or ())]
     bracket = None if bracket is None else [one(x, "minimize_scalar", "bracket") for x in bracket]
     start = (
         0.0

@@ -21,7 +21,13 @@ from multigrad.extend import innermost, raw_namespace
 scipy_optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
 from scipy.optimize import BFGS, Bounds, LinearConstraint, NonlinearConstraint  # noqa: E402
 
-from multigrad_scipy import minimize, minimize_scalar  # noqa: E402
+from multigrad_scipy import (  # noqa: E402
+    curve_fit,
+    least_squares,
+    minimize,
+    minimize_scalar,
+    solve_ivp,
+)
 
 Function = Callable[..., Any]
 T = np.array([1.0, 2.0, 0.3])
@@ -272,6 +278,49 @@ def test_limits_that_do_not_fit_are_refused() -> None:
         ValueError, match="minimize: the upper limit of a constraint has 2 elements; expected 3"
     ):
         minimize(f, T, constraints=NonlinearConstraint(lambda x: x, 0.0, np.ones(2)))
+
+
+X1 = np.array([0.1])
+NOT_PAIRS = {
+    "minimize_scalar, bounds": lambda x: minimize_scalar(lambda t: t * t, bounds=x),
+    "least_squares, bounds": lambda x: least_squares(lambda t: t, X1, bounds=x),
+    "curve_fit, bounds": lambda x: curve_fit(lambda t, a: a * t, X1, X1, bounds=x),
+    "solve_ivp, t_span": lambda x: solve_ivp(lambda t, y: -y, x, X1),
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ((0.5,), ValueError),
+        ((0.0, 1.0, 2.0), ValueError),
+        ([], ValueError),
+        ((None, 1.0), ValueError),
+        (5, TypeError),
+        ("ab", TypeError),
+        ({}, TypeError),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("call", NOT_PAIRS)
+def test_what_is_no_pair_is_refused(call: str, given: Any, error: type[Exception]) -> None:
+    name, what = call.split(", ")
+    with pytest.raises(error, match=f"^{name}: {what} must be 2 numbers or arrays, not "):
+        NOT_PAIRS[call](given)
+
+
+@pytest.mark.parametrize("given", [(0.5,), (0.0, 1.0, 2.0, 3.0), (None, 1.0), 5], ids=str)
+def test_a_bracket_has_two_or_three_numbers(given: Any) -> None:
+    with pytest.raises(
+        (TypeError, ValueError), match="^minimize_scalar: bracket must be 2 or 3 numbers or arrays"
+    ):
+        minimize_scalar(lambda t: t * t, bracket=given)
+
+
+@pytest.mark.parametrize("given", [(0.5,), 5, [5], [None], [(0.0, 1.0, 2.0)], "ab"], ids=str)
+def test_bounds_that_are_no_pairs_are_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match="^minimize: bounds must be a scipy.optimize.Bounds or"):
+        minimize(lambda x: mg.sum(x**2), X1, bounds=given)
 
 
 def test_callbacks_get_arrays_of_x0() -> None:

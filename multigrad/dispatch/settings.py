@@ -1,0 +1,145 @@
+"""The types of settings: parameters that are flags, axes or lengths.
+
+Libraries take many wrong types without an error: NumPy reverses no axis for `flip(x, axis='')` and
+the first for `axis=False`. Generated code tests for the usual types only, and leaves others to
+`dispatch.general`, where `check` accepts what may stand for them and raises for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..registry import Op, per_operation
+
+
+class Kind(NamedTuple):
+    """A kind of settings.
+
+    types     the types that need no further test
+    usual     the same test, as the text of an expression; `{n}` is the setting
+    accepts   whether a value of another type may stand for one of these
+    expected  what the error says
+    """
+
+    types: frozenset[type]
+    usual: str
+    accepts: Callable[[Any], bool]
+    expected: str
+
+
+def _is_flag(x: Any) -> bool:
+    """Whether `x` is like a bool: np.True_, an integer, a 0-d array of one of these."""
+    return hasattr(x, "__index__") or str(getattr(x, "dtype", "")).rpartition(".")[2] == "bool"
+
+
+def _is_axis(x: Any) -> bool:
+    return (hasattr(x, "__index__") and not isinstance(x, bool)) or (
+        isinstance(x, (list, tuple, range)) and all(map(_is_axis, x))
+    )
+
+
+def _is_length(x: Any) -> bool:
+    """Whether `x` is like an integer, or a sequence, whose elements the library checks.
+
+    The length of an axis may be unknown, as nan.
+    """
+    return hasattr(x, "__index__") or (
+        isinstance(x, Sequence) and not isinstance(x, (str, bytes, bytearray, memoryview))
+    )
+
+
+_WHOLE = frozenset((int, type(None)))
+FLAG = Kind(
+    frozenset((bool,)), "({n} is False or {n} is True)", _is_flag, "a bool. Pass True or False"
+)
+OPTIONAL_FLAG = Kind(
+    frozenset((bool, type(None))),
+    "({n} is None or {n} is False or {n} is True)",
+    _is_flag,
+    "a bool or None. Pass True, False or None",
+)
+AXIS = Kind(
+    _WHOLE,
+    "({n} is None or type({n}) is int or type({n}) is tuple)",
+    _is_axis,
+    "an integer, a tuple of integers, or None. Pass the number of the axis, as in {n}=0",
+)
+INTEGER = Kind(
+    _WHOLE,
+    "({n} is None or type({n}) is int)",
+    lambda x: hasattr(x, "__index__"),
+    "an integer. Pass it as in {n}=1",
+)
+LENGTHS = Kind(
+    _WHOLE,
+    "({n} is None or isinstance({n}, (int, tuple)))",
+    _is_length,
+    "an integer or a tuple of integers. Pass it as in {n}=1",
+)
+
+AXES = (
+    "axes",
+    "axis",
+    "axis1",
+    "axis2",
+    "axisa",
+    "axisb",
+    "axisc",
+    "destination",
+    "source",
+)
+INTEGERS = ("edge_order", "k", "n", "n_cols", "n_rows", "num", "offset")
+SEVERAL = ("repetitions", "s", "shape", "shift", "window_shape")
+"""Parameters that are an integer, or several."""
+
+OTHER = ("tensordot.axes", "linalg.tensordot.axes", "einsum.optimize", "to_backend.source")
+"""Parameters with such a name and another meaning."""
+
+
+@per_operation
+def kinds(op: Op) -> dict[str, Kind]:
+    """The settings of an operation whose types are checked. Plugins check their own."""
+    found: dict[str, Kind] = {}
+    if not op.module.startswith("multigrad."):
+        return found
+    for name, p in op.signature.parameters.items():
+        if op.roles[name] != "plain" or f"{op.name}.{name}" in OTHER:
+            continue
+        if type(p.default) is bool:
+            found[name] = FLAG
+        elif name == "copy":
+            found[name] = OPTIONAL_FLAG
+        elif name in AXES:
+            found[name] = AXIS
+        elif name in INTEGERS:
+            found[name] = INTEGER
+        elif name in SEVERAL:
+            found[name] = LENGTHS
+    return found
+
+
+def check(op: Op, values: tuple[Any, ...]) -> None:
+    """Raise TypeError if a setting of an operation has a wrong type."""
+    known = kinds(op)
+    for name, value in zip(op.roles, values, strict=True):
+        if name in known:
+            check_one(op.name, name, value, known[name])
+
+
+def flag(function: str, name: str, value: Any) -> bool:
+    """Whether a flag is set. Raises TypeError unless it is like a bool."""
+    check_one(function, name, value, FLAG)
+    return bool(value)
+
+
+def check_one(function: str, name: str, value: Any, kind: Kind) -> None:
+    """Raise TypeError if the value of one setting has a wrong type."""
+    if type(value) in kind.types or kind.accepts(value):
+        return
+    expected = kind.expected.format(n=name)
+    must, _, cure = expected.partition(". ")
+    raise TypeError(
+        f"{function}(): argument {name!r} must be {must}, not {type(value).__name__}: {value!r:.60}"
+        f". {cure}."
+    )
