@@ -55,7 +55,6 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -63,6 +62,7 @@ from importlib import import_module
 from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
 
+from . import locks
 from .errors import RegistrationError
 from .provided import wanted
 
@@ -279,7 +279,7 @@ def forget_remembered() -> None:
         clear()
 
 
-keeping = threading.RLock()
+keeping = locks.new_lock()
 """The lock for caches of objects that were generated from an operation.
 
 A thread holds it while it stores such an object, after it has checked that the operation is still

@@ -87,6 +87,7 @@ KEEPERS = {
     "Lock",
     "RLock",
     "local",
+    "new_lock",
     "WeakKeyDictionary",
     "WeakValueDictionary",
     "WeakSet",

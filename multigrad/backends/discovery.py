@@ -22,7 +22,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import registry, tracebacks
+from .. import locks, registry, tracebacks
 from ..errors import BackendError, NoDeviceError, RegistrationError, nearest
 from ..provided import provide
 from . import claims, hooks, installed
@@ -439,7 +439,7 @@ def _await_imports(spec: BackendSpec) -> None:
     """
     for module in (spec.module, spec.load.partition(":")[0]):
         if sys.modules.get(module) is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), locks.new_lock():  # see plugins._import
                 importlib.import_module(module)
 
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from .. import registry
+from .. import locks, registry
 
 if TYPE_CHECKING:
     # imported on first use: it takes as long as all of multigrad
@@ -84,7 +84,7 @@ class Plugin:
 
 
 plugin_manager = pluggy.PluginManager("multigrad")
-lock = threading.RLock()
+lock = locks.new_lock()
 """The lock for loading plugins and their backends.
 
 It is a single lock, so that two threads never wait for each other.
@@ -119,10 +119,11 @@ def _discover() -> None:
     manager()
     # A plugin may declare operations when it is imported. The built-in operations come first, so
     # that the plugin raises in case of a conflict, not multigrad.
-    importlib.import_module("multigrad.ops")
+    with locks.new_lock():  # see _import
+        importlib.import_module("multigrad.ops")
+        candidates = _candidates()
     # Imports run without the lock. A thread that imports a plugin itself, and asks for a backend
     # there, would hold that module's import lock and wait for ours while we wait for its lock.
-    candidates = _candidates()
     for plugin in candidates:
         if not plugin.deferred:
             _import(plugin)
@@ -331,7 +332,8 @@ def _import(plugin: Plugin) -> None:
     before = dict(registry.OPS)
     own: list[registry.Op] = []
     try:
-        with watched(plugin), noting() as own:
+        # a child of a fork could not import what another thread had begun to import
+        with watched(plugin), noting() as own, locks.new_lock():
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
     except BaseException as error:  # SystemExit too: a plugin must not end the program
         registry.restore(before, own)

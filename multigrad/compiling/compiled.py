@@ -8,7 +8,6 @@ run gets a generated function (fast.py), which is tried before a key is made.
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from functools import update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from .. import tree
+from .. import locks, tree
 from ..core.level import dual_levels, running
 from ..core.tensor import strip
 from ..errors import program
@@ -63,7 +62,7 @@ class Compiled(Generic[P, R]):
         self._arena = arena
         self._check = check
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._lock = threading.RLock()
+        self._lock = locks.new_lock()
         self._forget()
         _alive.add(self)
 

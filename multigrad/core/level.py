@@ -8,13 +8,13 @@ is handled by the highest level; operands of lower levels are constants to it.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
 
+from .. import locks
 from ..errors import GradientError
 from ..observe import NONE, NOTHING, Mode, gate, made
 
@@ -346,7 +346,7 @@ def boundary() -> int:
 
 
 _revived: dict[Transformation, int] = {}
-_reviving = threading.Lock()
+_reviving = locks.new_lock()
 
 
 def alive() -> list[Transformation]:
@@ -389,9 +389,10 @@ def revived(runs: Iterable[Transformation], function: Callable[[], T]) -> T:
     finally:
         with _reviving:
             for run in again:
-                _revived[run] -= 1
-                if not _revived[run]:
-                    del _revived[run]
+                left = _revived.pop(run) - 1
+                if left:
+                    _revived[run] = left
+                else:
                     run.finished = True
                     run.elements.clear()
 

@@ -10,6 +10,7 @@ from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
+from ... import locks
 from ...core.element import Library, library_of
 from ...core.level import Layer
 from ...core.tensor import Tensor, View
@@ -43,7 +44,7 @@ class Memory:
         self.records: list[Record] = []
         self.closed = False
         self._alive: dict[int, weakref.ref[Any]] = {}
-        self._lock = threading.RLock()  # an array may be freed while another one is registered
+        self._lock = locks.new_lock()  # an array may be freed while another one is registered
 
     def see(self, value: Any, time: int) -> None:
         """Count the memory of a result: an array, a layer, or a tuple, list or dict of them.
