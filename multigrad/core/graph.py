@@ -142,11 +142,12 @@ def notes(node: Node) -> dict[str, Any]:
 
     A note with a method `tell(metadata)` adds to the metadata that users see.
     """
+    noted: dict[str, Any]
     try:
-        return node.noted
+        noted = node.noted
     except AttributeError:
         node.noted = noted = {}
-        return noted
+    return noted
 
 
 def expose(names: Sequence[str]) -> None:
@@ -360,7 +361,7 @@ def extra(node: Node) -> NodeHooks:
         return known
     hooks, kind = NodeHooks(), type(node)
     with _extending:
-        if kind is OutputNode:
+        if type(node) is OutputNode:
             hooks = node.next.outputs.setdefault(node.number, hooks)
         elif kind is AccumulateGrad:
             watch(node)

@@ -193,7 +193,10 @@ class _Argument:
         """Keep copies of the arrays before a write to their memory."""
         while self.arrays is not None and any(c is cell for c in self.cells):
             cells = self.cells
-            arrays, left = [copied(a) for a in self.arrays], tuple(c for c in cells if c is not cell)
+            arrays, left = (
+                [copied(a) for a in self.arrays],
+                tuple(c for c in cells if c is not cell),
+            )
             if self.cells is cells:  # no signal handler has written meanwhile
                 self.arrays, self.cells = arrays, left
 

@@ -127,20 +127,27 @@ class Copies:
         )
 
 
+def _nobody() -> None:
+    return None
+
+
 class OldValues(Keeper):
     """Lets all saved values keep their old arrays when memory is written in its contexts.
 
     fresh  weak references to the holders that saved something since the last search
     of     by the id of a version cell, the holders that saved arrays of a memory since it was
            written
+    holder  refers to the context manager that entered it, which is gone if an interrupt came before
+            it left
     """
 
-    __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "of")
+    __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "holder", "of")
     exclusive = True
 
     def __init__(self) -> None:
         self.fresh: list[ref[Any]] = []
         self.of: dict[int, list[ref[Any]]] = {}
+        self.holder: Callable[[], Any] = _nobody
         self._known = 0
         self._few = self._many = FEW
         self._lock = locks.new_lock()
