@@ -27,8 +27,8 @@ _taken: dict[int, list[threading.RLock]] = {}
 def new_lock() -> threading.RLock:
     """A new lock.
 
-    `with locks.new_lock():` around a block keeps other threads from forking during the block, and keeps
-    no thread out of it.
+    `with locks.new_lock():` around a block keeps other threads from forking during the block, and
+    keeps no thread out of it.
     """
     lock = threading.RLock()
     with _adding:
