@@ -69,7 +69,8 @@ class Compiled(Generic[P, R]):
     def _forget(self) -> None:
         self._entries: dict[Any, Entry] = {}
         self._warned: set[str] = set()
-        self._hot: tuple[Callable[[tuple[Any, ...], dict[str, Any]], Any], ...] = ()
+        self._hot: tuple[fast.Caller, ...] = ()
+        self._callers: dict[Variant, fast.Caller] = {}
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -229,7 +230,9 @@ class Compiled(Generic[P, R]):
             return
         with self._lock:
             if self._entries.get((entry.mode, entry.key)) is entry:
-                call = variant.call = variant.call or fast.caller(self, entry, variant)
+                call = self._callers.get(variant)
+                if call is None:
+                    call = self._callers[variant] = fast.caller(self, entry, variant)
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 
     def _after(
@@ -246,8 +249,9 @@ class Compiled(Generic[P, R]):
         if not isinstance(error, Missed):
             return self._itself(args, kwargs)
         following = entry.following(variant, error)
-        if following is not None and following.call is not None:
-            result = following.call(args, kwargs)
+        call = None if following is None else self._callers.get(following)
+        if call is not None:
+            result = call(args, kwargs)
             if result is not MISSED:
                 return result
         arguments = Arguments(args, kwargs, self._statics)
