@@ -73,7 +73,7 @@ class Memory:
     def _hold(self, holder: Any, nbytes: int, device: str | None, time: int) -> None:
         key = id(holder)
         with self._lock:
-            if key in self._alive:
+            if key in self._alive or self.closed:
                 return
             # an object without weak references, such as bytes, cannot be followed
             with contextlib.suppress(TypeError):
@@ -85,6 +85,12 @@ class Memory:
         with self._lock:
             if self._alive.pop(key, None) is not None and nbytes and not self.closed:
                 self.records.append(Record(-nbytes, device))
+
+    def close(self) -> None:
+        """Follow the arrays no longer. Their weak references refer to this object."""
+        with self._lock:
+            self.closed = True
+            self._alive.clear()
 
     def timeline(self) -> Iterator[tuple[int, int, int]]:
         """Yield (time in ns, bytes on the host, bytes on devices) after each change."""

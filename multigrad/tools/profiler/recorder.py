@@ -120,7 +120,7 @@ class Recorder(Observer):
         self.ended = True
         self.calls, self.labels = list(self.calls), list(self.labels)
         if self.memory is not None:
-            self.memory.closed = True
+            self.memory.close()
 
     def _timed(self, what: Any, start: int, end: int, result: Any) -> None:
         """Record a call of which only the times are wanted: `timed` of a TimeRecorder."""
