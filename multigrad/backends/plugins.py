@@ -217,6 +217,11 @@ def imported(name: str) -> bool:
     )
 
 
+def interrupted() -> int:
+    """The number of plugins whose import or hook has ended in a KeyboardInterrupt."""
+    return len(_interrupted) + sum(p.error.count(KeyboardInterrupt.__name__) for p in _plugins)
+
+
 def deferred() -> list[Plugin]:
     """The plugins that are still deferred."""
     return [plugin for plugin in plugins() if plugin.deferred]
@@ -235,7 +240,8 @@ def wake(
     me = threading.get_ident()
     woken = False
     for plugin in list(_deferred):
-        wanted = everything or plugin.name == name or (not plugin.error and imported(plugin.name))
+        # after an error, an interrupt, it is tried again only if it is requested by name
+        wanted = plugin.name == name or (not plugin.error and (everything or imported(plugin.name)))
         if not wanted or plugin.blocked or (me, plugin) in _waking:
             continue
         woken = True
