@@ -84,6 +84,7 @@ def imports(module: Module) -> Iterator[str]:
 
 KEEPERS = {
     "ContextVar",
+    "Kinds",
     "Lock",
     "RLock",
     "local",
