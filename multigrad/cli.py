@@ -261,7 +261,7 @@ def _backends(options: argparse.Namespace) -> int:
     foreign = installed.foreign_distribution()
     if foreign:
         print(f"warning: {foreign}\n")
-    listed = sorted(discovery.listing(options.probe), key=lambda b: b.name)
+    listed = sorted(discovery.whole_listing(options.probe), key=lambda b: b.name)
     rows = [
         (
             b.name,
@@ -401,7 +401,7 @@ def _usable_backends() -> list[Any]:
     from .errors import BackendError
 
     backends = []
-    for line in sorted(discovery.listing(), key=lambda b: b.name):
+    for line in sorted(discovery.whole_listing(), key=lambda b: b.name):
         if line.state in ("available", "loaded"):
             try:
                 backends.append(discovery.get(line.name))
@@ -556,7 +556,7 @@ class _Version(argparse.Action):
         from .backends import discovery
 
         print(f"multigrad {multigrad.__version__} (Python {platform.python_version()})")
-        for b in sorted(discovery.listing(), key=lambda b: b.name):
+        for b in sorted(discovery.whole_listing(), key=lambda b: b.name):
             if b.library_version:
                 print(f"{b.module} {b.library_version}")
         parser.exit()

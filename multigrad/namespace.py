@@ -10,7 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from . import inspection, methods, observe, registry
+from . import inspection, locks, methods, observe, registry
 from .backends import discovery
 from .backends.plugins import lock, plugins
 from .backends.raw import arrives
@@ -210,7 +210,7 @@ class Namespace:
                 if isinstance(value, Namespace):
                     value._forget()
                 elif not name.startswith("_"):
-                    delattr(self, name)
+                    vars(self).pop(name, None)
 
     def __dir__(self) -> list[str]:
         names = {
@@ -477,7 +477,8 @@ def load() -> None:
         return
     # Both calls import modules. If this thread held the lock meanwhile, another thread that imports
     # one of these modules, and uses multigrad there, would wait for this one.
-    import_module("multigrad.ops")
+    with locks.new_lock():  # see backends.plugins._import
+        import_module("multigrad.ops")
     plugins()
     with lock:
         # A plugin may call load() again meanwhile. Other threads wait until the table is complete.

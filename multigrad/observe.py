@@ -345,6 +345,17 @@ True if every level records and there is no observer, else a Mode.
 """
 
 
+def put_back(variable: ContextVar[Any], value: Any) -> None:
+    """Set a variable, in clean-up where an allocation has failed.
+
+    The program has given up what was too large, so that a small piece of memory is likely free.
+    """
+    try:
+        variable.set(value)
+    except MemoryError:
+        variable.set(value)
+
+
 def watching(mode: Any = None) -> tuple[Observer, ...]:
     """The observers in the state `mode` of the gate, by default the present one, innermost last."""
     mode = gate.get() if mode is None else mode
@@ -386,7 +397,7 @@ def enter(observer: Observer) -> None:
     try:
         gate.set(watched(before, (*watching(before), observer)))
     except BaseException:  # an interrupt, after which `leave` is not called
-        gate.set(before)
+        put_back(gate, before)
         raise
 
 
@@ -395,6 +406,13 @@ def leave(observer: Observer) -> None:
 
     If the observer is not entered here, its context has ended, and there is nothing to do.
     """
+    try:
+        _leave(observer)
+    except MemoryError:  # the program has given up what was too large
+        _leave(observer)
+
+
+def _leave(observer: Observer) -> None:
     mode = gate.get()
     observers = list(watching(mode))
     for i in range(len(observers) - 1, -1, -1):
@@ -619,7 +637,10 @@ def _where(state: Any, mode: Mode, function: Callable[..., Any], *args: Any, **k
         gate.set(state)
         return function(*args, **kwargs)
     finally:
-        gate.set(mode)
+        try:
+            gate.set(mode)
+        except MemoryError:
+            put_back(gate, mode)
 
 
 def stand_in(x: Any) -> Any:

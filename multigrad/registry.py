@@ -55,14 +55,16 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
+from keyword import iskeyword
 from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
+from unicodedata import normalize
 
+from . import locks
 from .errors import RegistrationError
 from .provided import wanted
 
@@ -110,6 +112,11 @@ KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", 
 ROLES = ("array", "arrays", "plain")
 RESERVED = ("xp", "g", "t", "ans", "needs")
 METADATA = ("shape", "dtype", "device", "order", "scalar")
+IN_CODE = ("Exception", "float", "int", "isinstance", "len", "list", "tuple", "type")
+"""The functions of Python that generated code calls, whose names parameters must not have.
+
+The standard's `finfo(type, /)` does not need them.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,7 +286,7 @@ def forget_remembered() -> None:
         clear()
 
 
-keeping = threading.RLock()
+keeping = locks.new_lock()
 """The lock for caches of objects that were generated from an operation.
 
 A thread holds it while it stores such an object, after it has checked that the operation is still
@@ -481,6 +488,10 @@ def define(
     )
 
 
+OPTIONS = frozenset(inspect.signature(define).parameters) - {"signature", "vjps"}
+"""The words of a declaration that are no names of arrays."""
+
+
 def nondifferentiable(
     signature: str,
     /,
@@ -565,6 +576,19 @@ def _declare(
         # first.
         import_module("multigrad.ops")
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
+    if not module.startswith("multigrad."):
+        for parameter in roles:
+            if parameter in IN_CODE:
+                raise RegistrationError(
+                    f"{name}: a parameter cannot be called {parameter!r}: the code of operations "
+                    f"calls {', '.join(IN_CODE)} of Python. Choose another name."
+                )
+    for argument in roles if kind not in ("composite", "nondifferentiable") else ():
+        if argument in OPTIONS and roles[argument] != "plain":
+            raise RegistrationError(
+                f"{name}: an array cannot be called {argument!r}, since a rule for it is passed by "
+                "this name, which is an option of the declaration. Choose another name."
+            )
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
@@ -597,6 +621,7 @@ def _declare(
         n: _rule(name, n, fn, roles, outs, residual=True) for n, fn in (residuals or {}).items()
     }
     _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
+    _check_derived(name, arrays, (*roles, *(outs or ()), *more), outs)
 
     def rule(what: str, fn: Any, **how: Any) -> Rule:
         checked = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
@@ -728,12 +753,9 @@ def behind_batch(axis: Any, ndim: int) -> Any:
 def _check_name(name: str) -> None:
     """Raise unless a name is an identifier with at most one prefix, itself not an operation."""
     prefix, dot, last = name.rpartition(".")
-    if not all(
-        part.isidentifier() and not part.startswith("__")
-        for part in ([prefix, last] if dot else [last])
-    ):
+    if not all(_is_word(part) for part in ([prefix, last] if dot else [last])):
         raise RegistrationError(
-            f"{name!r} is not a valid name for an operation: write an identifier, with at most one "
+            f"{name!r} is not a valid name for an operation: write {WORD}, with at most one "
             "prefix, as in 'special.erf'."
         )
     if dot and (prefix in OPS or prefix in _RESERVED):
@@ -773,11 +795,42 @@ _RESERVED = frozenset(
 )
 
 
+WORD = "an identifier that is no keyword of Python, does not begin with an underscore, and is NFKC"
+
+
+def _is_word(name: Any) -> bool:
+    """Whether a program can use a name as it is written: Python reads identifiers as NFKC."""
+    return (
+        isinstance(name, str)
+        and name.isidentifier()
+        and not iskeyword(name)
+        and not name.startswith("_")
+        and (name.isascii() or normalize("NFKC", name) == name)
+    )
+
+
+def _check_derived(name: str, arrays: Iterable[str], values: Iterable[str], outs: Any) -> None:
+    """Raise if a value has the name by which rules take something of another one."""
+    derived = {f"{a}_{m}": f"the {m} of {a}" for a in arrays for m in METADATA}
+    derived |= {f"t_{a}": f"the tangent of {a}" for a in arrays}
+    derived |= {f"g_{o}": f"the cotangent of {o}" for o in outs or ()}
+    for value in values:
+        if value in derived:
+            raise RegistrationError(
+                f"{name}: nothing can be called {value!r}: rules take {derived[value]} by that "
+                "name. Choose another name."
+            )
+
+
 def _check_outputs(
     name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool
 ) -> None:
     """Raise if an output or residual has the name of another value: rules take values by name."""
     for i, output in enumerate(outputs or ()):
+        if not _is_word(output):
+            raise RegistrationError(
+                f"{name}: an output or residual cannot be called {output!r}: write {WORD}."
+            )
         if output in roles or output in RESERVED or output in (outputs or ())[:i]:
             raise RegistrationError(
                 f"{name}: an output or residual cannot be called {output!r}: that is the name of a "
@@ -869,7 +922,7 @@ def parse(
     try:
         if not paren:
             raise SyntaxError
-        tree = ast.parse(f"def f({rest}: ...").body[0]
+        (tree,) = ast.parse(f"def f({rest}: ...").body
         assert isinstance(tree, ast.FunctionDef)
         signature, roles = _read_arguments(tree.args)
     except (SyntaxError, ValueError) as error:
@@ -969,6 +1022,12 @@ def _rule(
             f"{op}: the rule {what!r} takes {unknown[0]!r}, which is not one of "
             f"{', '.join(sorted(known))}."
         )
+    for n in takes:
+        if n.startswith(("g_", "t_")) and (n in roles or n in (outputs or ()) or n in more):
+            raise RegistrationError(
+                f"{op}: the rule {what!r} takes {n!r}, which begins as the names of cotangents "
+                "(g_) and tangents (t_) do. Choose another name for this value."
+            )
     if not partial and not tangents and not residual and not cotangents & set(takes):
         raise RegistrationError(
             f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}."

@@ -19,6 +19,7 @@ class. Every other object is a leaf.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from operator import is_
@@ -40,6 +41,7 @@ class Kind(NamedTuple):
     unflatten  from aux and a sequence of children to a container
     family     dict or tuple: containers of one family match each other. None: a container matches
                those of the same type and aux
+    registered  whether a user has registered it
 
     Two kinds of one class are equal, since the table may compute the kind of a class again.
     """
@@ -48,6 +50,7 @@ class Kind(NamedTuple):
     flatten: Flatten
     unflatten: Unflatten
     family: type | None = None
+    registered: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kind) and other.cls is self.cls
@@ -335,9 +338,7 @@ def _step(structure: Structure, i: int) -> str:
     assert kind is not None
     if kind.family is dict:
         return f"[{structure.aux[0][i]!r}]"
-    named = (
-        dataclasses.is_dataclass(kind.cls) and kind.cls not in _registered and kind.family is None
-    )
+    named = dataclasses.is_dataclass(kind.cls) and not kind.registered and kind.family is None
     return f".{_fields(kind.cls)[i].name}" if named else f"[{i}]"
 
 
@@ -381,7 +382,8 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
             f"register_pytree: {cls.__qualname__} cannot be a container: its instances are "
             "arrays or scalars, which are leaves"
         )
-    if cls in _registered:
+    known = cls.__dict__.get(KIND) or dict.get(_kinds, cls)
+    if cls in _BUILT_IN or (known is not None and known.registered):
         raise ValueError(f"register_pytree: {cls.__qualname__} is already registered")
 
     def checked(tree: Any) -> tuple[Iterable[Any], Any]:
@@ -393,8 +395,7 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
             )
         return tuple(parts[0]), parts[1]
 
-    _registered[cls] = Kind(cls, checked, unflatten)
-    _kinds.forget()
+    _kinds.keep(cls, Kind(cls, checked, unflatten, registered=True))
 
 
 def _is_array_type(cls: type) -> bool:
@@ -409,7 +410,7 @@ def _pairs(aux: Any, children: Any) -> Iterator[tuple[Any, Any]]:
     return zip(aux[0], children, strict=True)
 
 
-_registered: dict[type, Kind] = {
+_BUILT_IN = {
     kind.cls: kind
     for kind in (
         Kind(type(None), lambda tree: ((), None), lambda aux, children: None),
@@ -437,21 +438,45 @@ _registered: dict[type, Kind] = {
 }
 
 
+KIND = "__multigrad_kind__"
+"""The attribute that has the kind of a class which is registered, or made inside of a function.
+
+A kind refers to its class, so a table of kinds would keep such classes alive.
+"""
+
+
 class Kinds(dict[type, Kind | None]):
-    """The kind of every type that has occurred, None for the type of a leaf."""
+    """The kind of every type that has occurred and lasts, None for the type of a leaf."""
 
     def __missing__(self, cls: type) -> Kind | None:
-        if len(self) > 1000:  # bounds the table in programs that create classes
-            self.forget()
-        kind = self[cls] = _find(cls)
+        kind: Kind | None = cls.__dict__.get(KIND)
+        return self.keep(cls, _find(cls)) if kind is None else self.keep(cls, kind)
+
+    def keep(self, cls: type, kind: Kind | None) -> Kind | None:
+        lasts = _lasts(cls)
+        if kind is not None and (kind.registered or not lasts):
+            try:
+                type.__setattr__(cls, KIND, kind)
+            except TypeError:  # a class of an extension module
+                lasts = True
+        if lasts:
+            if len(self) > 1000:  # bounds the table in programs that import modules again
+                self.clear()
+                self.update(_BUILT_IN)
+            self[cls] = kind
         return kind
 
-    def forget(self) -> None:
-        self.clear()
-        self.update(_registered)
+
+def _lasts(cls: type) -> bool:
+    """Whether a class lives as long as its module, which has it by its name."""
+    module = sys.modules.get(str(getattr(cls, "__module__", None)))
+    return not cls.__flags__ & HEAP or getattr(module, cls.__qualname__, None) is cls
 
 
-_kinds = Kinds(_registered)
+HEAP = 1 << 9
+"""The flag of the types that are not part of the interpreter or of an extension module."""
+
+_kinds = Kinds(_BUILT_IN)
 
 
 def _find(cls: type) -> Kind | None:
@@ -464,7 +489,7 @@ def _find(cls: type) -> Kind | None:
         return _dataclass(cls) if dataclasses.is_dataclass(cls) else None
     if base is tuple and hasattr(cls, "_fields"):
         return Kind(cls, lambda tree: (tree, None), lambda aux, children: cls(*children), tuple)
-    _, flatten, unflatten, family = _registered[base]
+    flatten, unflatten, family = _BUILT_IN[base][1:4]
 
     def remade(aux: Any, children: Any) -> Any:
         plain: Any = unflatten(aux, children)

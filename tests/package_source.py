@@ -84,9 +84,11 @@ def imports(module: Module) -> Iterator[str]:
 
 KEEPERS = {
     "ContextVar",
+    "Kinds",
     "Lock",
     "RLock",
     "local",
+    "new_lock",
     "WeakKeyDictionary",
     "WeakValueDictionary",
     "WeakSet",

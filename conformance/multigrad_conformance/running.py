@@ -9,8 +9,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,7 +127,10 @@ def _ended(command: Sequence[str], path: Path, limit: float) -> int:
 
     The process is ended if its journal has not grown for `limit` seconds.
     """
-    with subprocess.Popen(command, start_new_session=os.name == "posix") as process:
+    with (
+        _ending_by_signals(),
+        subprocess.Popen(command, start_new_session=os.name == "posix") as process,
+    ):
         heard, length = time.monotonic(), -1
         try:
             while True:
@@ -142,6 +147,32 @@ def _ended(command: Sequence[str], path: Path, limit: float) -> int:
         except KeyboardInterrupt:
             _end(process, "SIGINT")
             raise
+        except BaseException:  # such as a signal
+            _end(process)
+            raise
+
+
+@contextmanager
+def _ending_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise SystemExit: a process in its own session gets neither."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def raised(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {
+        number: signal.signal(number, raised)
+        for number in numbers
+        if signal.getsignal(number) is signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _length(path: Path) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from .. import observe
 from ..backward.hooks import Group
@@ -146,11 +146,16 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> None:
         pair = saved.Pair(self.pack_hook, self.unpack_hook)
-        saved.enter(pair)
         self._entered.append(pair)
+        try:
+            saved.enter(pair)
+        except BaseException:  # `__exit__` is not called
+            self._entered.pop()
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        observe.leave(self._entered.pop())
+        observe.leave(self._entered[-1])
+        self._entered.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -182,27 +187,33 @@ def _from_host(packed: tuple[Any, Any]) -> Tensor:
     return moved
 
 
-@contextlib.contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+class disable_saved_tensors_hooks(contextlib.ContextDecorator):
     """Context manager in which entering `saved_tensors_hooks` raises RuntimeError.
 
     The argument is the message of the error.
     """
-    if saved.any_in_force():
-        raise RuntimeError(error_message)
-    before = saved.disabled.get()
-    try:
-        saved.forbid(error_message)
-        yield
-    finally:
-        saved.forbid(before)
+
+    def __init__(self, error_message: str) -> None:
+        self.error_message = error_message
+        self._before: list[str | None] = []
+
+    def __enter__(self) -> None:
+        if saved.any_in_force():
+            raise RuntimeError(self.error_message)
+        before = saved.disabled.get()
+        self._before.append(before)
+        try:
+            saved.forbid(self.error_message)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            saved.forbid(before)
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        saved.forbid(self._before[-1])  # first, since an interrupt may come after any call
+        self._before.pop()
 
 
-_copying: ContextVar[bool] = ContextVar("multigrad.allow_mutation", default=False)
-
-
-@contextlib.contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[None]:
+class allow_mutation_on_saved_tensors(contextlib.ContextDecorator):
     """Context manager in which saved arrays may be modified: the graph keeps the old values.
 
     A write copies the arrays on its memory that the graph has saved in this context. Saving costs
@@ -210,16 +221,24 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
     after the context, too, with the values that it kept. A write after the context, or on another
     thread, is an error in the pass, as without the context.
     """
-    if _copying.get():
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    keeper = OldValues()
-    try:
-        _copying.set(True)
+
+    _keeper: OldValues | None = None
+
+    def __enter__(self) -> None:
+        for known in observe.watching():
+            if isinstance(known, OldValues):
+                holder = known.holder()
+                if holder is not None and holder._keeper is known:
+                    raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+                observe.leave(known)  # an interrupt has ended its `__exit__`
+        keeper = self._keeper = OldValues()
+        keeper.holder = ref(self)
         saved.enter(keeper)
-        yield
-    finally:
-        observe.leave(keeper)
-        _copying.set(False)
+
+    def __exit__(self, *exc: object) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            observe.leave(keeper)
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

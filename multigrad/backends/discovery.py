@@ -22,7 +22,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import registry, tracebacks
+from .. import locks, registry, tracebacks
 from ..errors import ArrayTypeError, BackendError, NoDeviceError, RegistrationError, nearest
 from ..provided import provide
 from . import claims, hooks, installed
@@ -30,6 +30,7 @@ from .plugins import (
     Plugin,
     deferred,
     imported,
+    interrupted,
     lock,
     manager,
     plugins,
@@ -57,6 +58,7 @@ class Known:
     loading: int = 0  # the thread that is loading it
     # it is skipped for arrays: a KeyboardInterrupt ended its loading, or its error was reported
     set_aside: bool = False
+    interrupted: str = ""  # what a listing says of the KeyboardInterrupt
 
     @property
     def origin(self) -> str:
@@ -243,7 +245,8 @@ def listing(probe: bool = False) -> list[BackendInfo]:
         for entry in list(known.values()):
             # the error is kept with the entry, or occurs again below
             with contextlib.suppress(BackendError):
-                get(entry.spec.name)
+                if not entry.interrupted:
+                    get(entry.spec.name)
     lines = [_line(entry, probe) for entry in list(known.values())]
     brought = {entry.plugin for entry in known.values()}
     for plugin in plugins():
@@ -271,6 +274,25 @@ def listing(probe: bool = False) -> list[BackendInfo]:
                 )
             )
     return lines
+
+
+def whole_listing(probe: bool = False) -> list[BackendInfo]:
+    """As `listing`, with a line for a plugin or a backend that raises KeyboardInterrupt.
+
+    Each raises it once, and is left out from then on. One that comes from elsewhere is raised.
+    """
+    while True:
+        before = _interrupts()
+        try:
+            return listing(probe)
+        except KeyboardInterrupt:
+            if _interrupts() == before:
+                raise
+
+
+def _interrupts() -> int:
+    """The number of plugins and backends that have ended in a KeyboardInterrupt."""
+    return interrupted() + sum(bool(entry.interrupted) for entry in list(_known.values()))
 
 
 def _all() -> dict[str, Known]:
@@ -419,6 +441,10 @@ def _load(entry: Known) -> Backend:
             raise
         except KeyboardInterrupt:
             entry.set_aside = not entry.built_in
+            entry.interrupted = (
+                f"backend {spec.name!r} of {entry.origin} could not be made: KeyboardInterrupt"
+            )
+            entry.traceback = traceback.format_exc()
             raise
         except BaseException as error:
             # SystemExit too: the array that led here may belong to another library
@@ -439,7 +465,7 @@ def _await_imports(spec: BackendSpec) -> None:
     """
     for module in (spec.module, spec.load.partition(":")[0]):
         if sys.modules.get(module) is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), locks.new_lock():  # see plugins._import
                 importlib.import_module(module)
 
 
@@ -464,7 +490,7 @@ def _accept(entry: Known, backend: Any) -> Backend:
                 f"the array type {claims.full_name(t)} is {owner}: a backend may not claim it "
                 "as well"
             )
-    entry.backend = backend
+    entry.backend, entry.interrupted = backend, ""
     for t in (*backend.array_types, *backend.plain_types):
         _by_type[t] = backend
     return backend
@@ -629,7 +655,8 @@ def _load_imported() -> bool:
 
 def _line(entry: Known, probe: bool) -> BackendInfo:
     spec, plugin = entry.spec, entry.plugin
-    error = str(entry.error) if entry.error else plugin.error if plugin else ""
+    error = str(entry.error) if entry.error else entry.interrupted
+    error = error or (plugin.error if plugin else "")
     devices: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     if entry.backend is not None:
@@ -639,6 +666,8 @@ def _line(entry: Known, probe: bool) -> BackendInfo:
             error = failed or error
     elif entry.blocked:
         state = "blocked"
+    elif entry.interrupted:
+        state = "broken"
     elif entry.error is not None:
         state = "no device" if isinstance(entry.error, NoDeviceError) else "broken"
     else:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from .. import registry
+from .. import locks, registry
 
 if TYPE_CHECKING:
     # imported on first use: it takes as long as all of multigrad
@@ -84,7 +84,7 @@ class Plugin:
 
 
 plugin_manager = pluggy.PluginManager("multigrad")
-lock = threading.RLock()
+lock = locks.new_lock()
 """The lock for loading plugins and their backends.
 
 It is a single lock, so that two threads never wait for each other.
@@ -119,10 +119,11 @@ def _discover() -> None:
     manager()
     # A plugin may declare operations when it is imported. The built-in operations come first, so
     # that the plugin raises in case of a conflict, not multigrad.
-    importlib.import_module("multigrad.ops")
+    with locks.new_lock():  # see _import
+        importlib.import_module("multigrad.ops")
+        candidates = _candidates()
     # Imports run without the lock. A thread that imports a plugin itself, and asks for a backend
     # there, would hold that module's import lock and wait for ours while we wait for its lock.
-    candidates = _candidates()
     for plugin in candidates:
         if not plugin.deferred:
             _import(plugin)
@@ -216,6 +217,11 @@ def imported(name: str) -> bool:
     )
 
 
+def interrupted() -> int:
+    """The number of plugins whose import or hook has ended in a KeyboardInterrupt."""
+    return len(_interrupted) + sum(p.error.count(KeyboardInterrupt.__name__) for p in _plugins)
+
+
 def deferred() -> list[Plugin]:
     """The plugins that are still deferred."""
     return [plugin for plugin in plugins() if plugin.deferred]
@@ -234,7 +240,8 @@ def wake(
     me = threading.get_ident()
     woken = False
     for plugin in list(_deferred):
-        wanted = everything or plugin.name == name or (not plugin.error and imported(plugin.name))
+        # after an error, an interrupt, it is tried again only if it is requested by name
+        wanted = plugin.name == name or (not plugin.error and (everything or imported(plugin.name)))
         if not wanted or plugin.blocked or (me, plugin) in _waking:
             continue
         woken = True
@@ -331,7 +338,8 @@ def _import(plugin: Plugin) -> None:
     before = dict(registry.OPS)
     own: list[registry.Op] = []
     try:
-        with watched(plugin), noting() as own:
+        # a child of a fork could not import what another thread had begun to import
+        with watched(plugin), noting() as own, locks.new_lock():
             plugin.module = EntryPoint(plugin.name, plugin.target, GROUP).load()
     except BaseException as error:  # SystemExit too: a plugin must not end the program
         registry.restore(before, own)

@@ -62,7 +62,7 @@ class RawNamespace:
         """
         with registry.keeping:
             for name in [n for n in vars(self) if not n.startswith("_")]:
-                delattr(self, name)
+                vars(self).pop(name, None)
 
     def device_of(self, x: Any) -> Any:
         """The device on which a rule makes a constant that is combined with `x`.

@@ -43,7 +43,7 @@ def compiled(xp: RawNamespace, program: Program) -> Callable[..., Any]:
     text = Text(xp, program)
     source = "\n".join(text.lines()) + "\n"
     exec(compile(source, "<multigrad program>", "exec"), text.scope)
-    run: Any = text.scope["run"]
+    run: Any = text.scope.pop("run")  # which would refer to itself
     run.source = source
     run.memory = 0
     return run  # type: ignore[no-any-return]

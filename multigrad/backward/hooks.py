@@ -7,10 +7,10 @@ hooks after the accumulation come before the posthooks.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .. import locks
 from ..core.graph import GradCell, Node, NodeHooks, OutputNode, RemovableHandle, extra, watch
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, element_of, peeled, wrap_at
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..core.passes import Pass
 
 
-_retaining = threading.Lock()
+_retaining = locks.new_lock()
 
 
 def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
@@ -38,9 +38,14 @@ def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
             t = _checked(hook, result, t)
     # a layer of a higher level would not outlive its transformation
     if e.retain is not None and isinstance(t, Tensor):
+        cell, stored = e.retain, False
         with _retaining:
-            before = e.retain.grad
-            e.retain.grad = _own(t, e.retain, p) if before is None else before + t
+            while not stored:
+                before = cell.grad
+                total = _own(t, cell, p) if before is None else before + t
+                if cell.grad is before:  # no signal handler has run a pass meanwhile
+                    cell.grad = total
+                    stored = True
     return _hidden(t, p)
 
 

@@ -23,7 +23,18 @@ from ..core.graph import (
     check_versions,
     watched,
 )
-from ..core.level import BASE, Layer, Switch, come_back, go_outside, restored, running, settle, undo
+from ..core.level import (
+    BASE,
+    Layer,
+    Switch,
+    come_back,
+    go_outside,
+    restored,
+    running,
+    settle,
+    settle_again,
+    undo,
+)
 from ..core.passes import Pass
 from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
@@ -464,7 +475,10 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
         try:
             _run_in_mode(BASE if run is None else run.inner, roots, p)
         finally:
-            settle(before)
+            try:
+                settle(before[0])
+            except MemoryError:
+                settle_again(before)
         return
     outer = current.get()
     try:  # a shorter way for the base level, which takes a third of the time
@@ -475,9 +489,15 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
                 gate.set(OFF)
                 _run_here(roots, p)
         finally:
-            current.set(outer)
+            try:
+                current.set(outer)
+            except MemoryError:
+                observe.put_back(current, outer)
     finally:
-        gate.set(mode)
+        try:
+            gate.set(mode)
+        except MemoryError:
+            observe.put_back(gate, mode)
 
 
 def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Set
 from importlib import import_module
-from threading import RLock
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
+from .. import locks
 from ..core import imported
 from ..errors import program
 from ..memory import copying
@@ -33,7 +33,7 @@ PLACES = {
 """For each module with a registry, the module here whose `register(module)` registers Tensors."""
 
 _registered: set[str] = set()
-_registering = RLock()
+_registering = locks.new_lock()
 
 
 def register_clients() -> None:

@@ -8,7 +8,6 @@ run gets a generated function (fast.py), which is tried before a key is made.
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from functools import update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from .. import tree
+from .. import locks, tree
 from ..core.level import dual_levels, running
 from ..core.tensor import strip
 from ..errors import program
@@ -63,14 +62,15 @@ class Compiled(Generic[P, R]):
         self._arena = arena
         self._check = check
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._lock = threading.RLock()
+        self._lock = locks.new_lock()
         self._forget()
         _alive.add(self)
 
     def _forget(self) -> None:
         self._entries: dict[Any, Entry] = {}
         self._warned: set[str] = set()
-        self._hot: tuple[Callable[[tuple[Any, ...], dict[str, Any]], Any], ...] = ()
+        self._hot: tuple[fast.Caller, ...] = ()
+        self._callers: dict[Variant, fast.Caller] = {}
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -230,7 +230,9 @@ class Compiled(Generic[P, R]):
             return
         with self._lock:
             if self._entries.get((entry.mode, entry.key)) is entry:
-                call = variant.call = variant.call or fast.caller(self, entry, variant)
+                call = self._callers.get(variant)
+                if call is None:
+                    call = self._callers[variant] = fast.caller(self, entry, variant)
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 
     def _after(
@@ -247,8 +249,9 @@ class Compiled(Generic[P, R]):
         if not isinstance(error, Missed):
             return self._itself(args, kwargs)
         following = entry.following(variant, error)
-        if following is not None and following.call is not None:
-            result = following.call(args, kwargs)
+        call = None if following is None else self._callers.get(following)
+        if call is not None:
+            result = call(args, kwargs)
             if result is not MISSED:
                 return result
         arguments = Arguments(args, kwargs, self._statics)

@@ -19,7 +19,9 @@ for each array:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from ..core.aliasing import note_write
 from ..core.element import is_array
@@ -37,14 +39,26 @@ MISSED = object()
 """The result of such a function for arguments with another key."""
 
 
-def caller(
-    compiled: Compiled[Any, Any], entry: Entry, variant: Variant
-) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Generate the function."""
+Caller = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+"""Such a function."""
+
+
+def caller(compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> Caller:
+    """Generate the function.
+
+    It does not keep the compiled function alive, which keeps it, and neither does it keep itself.
+    """
     text = _Text(compiled, entry, variant)
     generated.run("\n".join(text.lines()), f"multigrad call of {compiled._name}", text.scope)
-    call: Callable[[tuple[Any, ...], dict[str, Any]], Any] = text.scope["call"]
+    call: Caller = text.scope.pop("call")
     return call
+
+
+def _after(compiled: ref[Compiled[Any, Any]], *given: Any) -> Any:
+    """Do as `Compiled._after` of the compiled function, which is running."""
+    running = compiled()
+    assert running is not None
+    return running._after(*given)
 
 
 class _Text:
@@ -54,7 +68,7 @@ class _Text:
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
             "run": variant.run,
-            "after": compiled._after,
+            "after": partial(_after, ref(compiled)),
             "entry": entry,
             "variant": variant,
             "wrapped": lambda x: wrap(x) if is_array(x) else x,

@@ -66,10 +66,9 @@ class Variant:
     writes   the leaves of the arguments that are written: with None by the program itself, else
              with that output
     checked  whether it has been compared with the function
-    call     the generated function that calls it without a key, or None
     """
 
-    __slots__ = ("call", "checked", "guards", "program", "result", "run", "writes")
+    __slots__ = ("checked", "guards", "program", "result", "run", "writes")
 
     def __init__(
         self,
@@ -85,7 +84,6 @@ class Variant:
         self.writes = writes
         self.guards = [step for step in program.steps if isinstance(step, Guard)]
         self.checked = checked
-        self.call: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     def returned(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """The result of a call whose program has returned `outs`.
@@ -190,7 +188,10 @@ def take(function: Callable[..., Any], arguments: Arguments) -> Taken:
     """
     library = arguments.library
     recording = Recording(library, arguments.raw)
-    return recording.call(_Taking(function, arguments, recording).take)  # type: ignore[no-any-return]
+    try:
+        return recording.call(_Taking(function, arguments, recording).take)  # type: ignore[no-any-return]
+    finally:
+        recording.forget()
 
 
 class _Taking:

@@ -7,10 +7,9 @@ level, so the hot path tests all of these with one `is`.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
-from .. import registry
+from .. import locks, registry
 from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
@@ -36,7 +35,7 @@ def make_bound(library: Library) -> Any:
     """
 
 
-_making = threading.RLock()
+_making = locks.new_lock()
 
 
 class Library:
@@ -95,8 +94,9 @@ class Library:
         """The differentiable namespace of this backend."""
         if self._bound is None:
             with _making:
+                bound = make_bound(self)
                 if self._bound is None:
-                    self._bound = make_bound(self)
+                    self._bound = bound
         return self._bound
 
     def element(self, dtype: Any) -> Element:

@@ -119,7 +119,10 @@ class _Mode:
 
     def __exit__(self, *exc: object) -> None:
         variable, mode, gate, ours = self._outer[-1]
-        token = _set(gate)  # first, since an interrupt may come after any call
+        try:
+            token = _set(gate)  # first, since an interrupt may come after any call
+        except MemoryError:
+            token = _set(gate)
         if token.old_value is not ours:  # something else was set since, and is still in force
             _restore(variable, mode, token)
         self._outer.pop()
@@ -247,11 +250,14 @@ class switched:
             for mode, value in self._modes:
                 mode.turn(value)
         except BaseException:  # an interrupt, after which `__exit__` is not called
-            level.settle(self._before)
+            level.settle(self._before[0])
             raise
 
     def __exit__(self, *exc: object) -> None:
-        level.settle(self._before)
+        try:
+            level.settle(self._before[0])
+        except MemoryError:
+            level.settle_again(self._before)
 
 
 def switched_off(*modes: Switch) -> switched:

@@ -10,13 +10,13 @@ node.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import locks
 from ..errors import GradientError
 from ..provided import wanted
 from .level import Layer, alive, running
@@ -142,9 +142,11 @@ def notes(node: Node) -> dict[str, Any]:
 
     A note with a method `tell(metadata)` adds to the metadata that users see.
     """
-    noted: dict[str, Any] | None = getattr(node, "noted", None)
-    if noted is None:
-        noted = node.noted = {}
+    noted: dict[str, Any]
+    try:
+        noted = node.noted
+    except AttributeError:
+        node.noted = noted = {}
     return noted
 
 
@@ -343,7 +345,7 @@ class NodeHooks:
         self.metadata: dict[str, Any] = {}
 
 
-_extending = threading.Lock()
+_extending = locks.new_lock()
 
 watched: set[Any] = set()
 """Weak references to leaves with hooks, and to nodes with hooks on several gradients.
@@ -354,19 +356,25 @@ A pass runs in PyTorch's order for them (`backward.run.run_in_order`).
 
 def extra(node: Node) -> NodeHooks:
     """The NodeHooks of a node, made if it has none."""
+    known: NodeHooks | None = getattr(node, "extra", None)
+    if known is not None:
+        return known
+    hooks, kind = NodeHooks(), type(node)
     with _extending:
-        hooks = getattr(node, "extra", None)
-        if hooks is None:
-            if type(node) is OutputNode:
-                hooks = node.next.outputs.setdefault(node.number, NodeHooks())
-            else:
-                hooks = NodeHooks()
-            node.extra = hooks
-            if type(node) is Node:
+        if type(node) is OutputNode:
+            hooks = node.next.outputs.setdefault(node.number, hooks)
+        elif kind is AccumulateGrad:
+            watch(node)
+        # no call from here on, at which a signal handler could ask for the same node
+        try:
+            known = node.extra
+        except AttributeError:
+            known = None
+        if known is None:
+            node.extra = known = hooks
+            if kind is Node:
                 node.__class__ = HookedNode
-            if type(node) is AccumulateGrad:
-                watch(node)
-    return hooks
+    return known
 
 
 def watch(node: Node) -> None:

@@ -8,15 +8,15 @@ is handled by the highest level; operands of lower levels are constants to it.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeVar
 
+from .. import locks
 from ..errors import GradientError
-from ..observe import NONE, NOTHING, Mode, gate, made
+from ..observe import NONE, NOTHING, Mode, gate, made, put_back
 
 T = TypeVar("T")
 
@@ -292,7 +292,10 @@ class Transformation:
         finally:
             # not by `finish`: an interrupt may come where a Python function begins
             self.finished = True
-            settle(before)
+            try:
+                settle(before[0])
+            except MemoryError:
+                settle_again(before)
             self.elements.clear()
 
 
@@ -321,8 +324,11 @@ def restored(variable: ContextVar[T]) -> ContextVar[T]:
     return variable
 
 
-def undo() -> Iterator[object]:
-    """The present values of all of `state`, in the form that `settle` takes.
+Undo = tuple[Iterator[object], list[Any]]
+
+
+def undo() -> Undo:
+    """The present values of all of `state`, for `settle`, and as a list for `settle_again`.
 
     Call it before a `try` that sets some of them, and call `settle` in the `finally`.
 
@@ -331,11 +337,19 @@ def undo() -> Iterator[object]:
     restores everything. That call also restores variables whose inner context managers were
     interrupted.
     """
-    return map(ContextVar.set, state, list(map(ContextVar.get, state)))
+    values = list(map(ContextVar.get, state))
+    return map(ContextVar.set, state, values), values
 
 
 settle: Callable[[Iterator[object]], None] = deque[object](maxlen=0).extend
 """Restore the values that `undo` returned, by one call of C."""
+
+
+def settle_again(before: Undo) -> None:
+    """Restore them where that call has failed, for lack of memory."""
+    for variable, value in zip(state, before[1], strict=True):
+        put_back(variable, value)
+
 
 dual_levels: ContextVar[tuple[Transformation, ...]] = ContextVar(
     "multigrad.dual_levels", default=()
@@ -354,7 +368,7 @@ def boundary() -> int:
 
 
 _revived: dict[Transformation, int] = {}
-_reviving = threading.Lock()
+_reviving = locks.new_lock()
 
 
 def alive() -> list[Transformation]:
@@ -397,9 +411,10 @@ def revived(runs: Iterable[Transformation], function: Callable[[], T]) -> T:
     finally:
         with _reviving:
             for run in again:
-                _revived[run] -= 1
-                if not _revived[run]:
-                    del _revived[run]
+                left = _revived.pop(run) - 1
+                if left:
+                    _revived[run] = left
+                else:
                     run.finished = True
                     run.elements.clear()
 

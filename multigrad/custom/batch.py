@@ -18,7 +18,7 @@ from ..dispatch.conform import conform_gradient
 from ..dispatch.general import _same_structure as same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .definition import Applied, Definition, new_ctx_class, no_setup, no_vmap
+from .definition import Applied, Definition, ctx_class, no_setup, no_vmap
 from .kept import FunctionCtx, lowered, rebuilt, replaced, value_in
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class Vmapped(Definition):
         self.clear_saved_tensors_on_access = rule.clear_saved_tensors_on_access
         ctx = rule._backward_cls
         if ctx._vmapped is None:
-            ctx._vmapped = new_ctx_class(self.__name__)
+            ctx._vmapped = ctx_class(self.__name__)
         self._backward_cls = ctx._vmapped
         self.layers: Sequence[Any] = ()
         self.returned: tuple[Any, ...] = ()

@@ -13,7 +13,7 @@ from ..core.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
 from ..tracebacks import fold
-from .definition import new_ctx_class
+from .definition import ctx_class
 from .function import apply_function
 from .rules import JvpDefinition, RuleDefinition, VjpDefinition
 
@@ -47,7 +47,7 @@ class CustomFunction(Generic[P, R]):
         self.nondiff_argnums = numbers
         name = getattr(fun, "__name__", type(fun).__name__)
         self.name = f"{kind} function {name}"
-        self._backward_cls = new_ctx_class(name)
+        self._backward_cls = ctx_class(name)
         self._short_name = name
         try:
             self._signature: inspect.Signature | None = inspect.signature(fun)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .kept import PUBLIC
@@ -61,6 +62,15 @@ class Definition:
 def new_ctx_class(name: str, **attributes: Any) -> type[BackwardCFunction]:
     """The class of ctx, and so of the nodes, of an operation of this name."""
     return type(f"{name}Backward", (BackwardCFunction,), {"__module__": PUBLIC, **attributes})
+
+
+@lru_cache(maxsize=1000)
+def ctx_class(name: str) -> type[BackwardCFunction]:
+    """As `new_ctx_class`, but the same class for each name.
+
+    A class refers to itself, so that only the garbage collector frees it.
+    """
+    return new_ctx_class(name)
 
 
 class Applied(NamedTuple):

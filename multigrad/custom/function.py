@@ -28,7 +28,7 @@ from ..core import grad_mode
 from ..core.computed import follow, following, mark
 from ..core.element import is_array
 from ..core.graph import Node
-from ..core.level import BASE, Layer, as_guest, own_switch, settle, undo
+from ..core.level import BASE, Layer, as_guest, own_switch, settle, settle_again, undo
 from ..core.tensor import Tensor, wrap, wrap_at
 from ..dispatch.general import _same_structure as same_structure
 from ..errors import GradientError
@@ -390,7 +390,10 @@ class Application:
             rule.setup_context(ctx, tuple(values), output)
             return output
         finally:
-            settle(before)
+            try:
+                settle(before[0])
+            except MemoryError:
+                settle_again(before)
             if computed is not None:
                 computed.release()
 
@@ -404,7 +407,10 @@ class Application:
             with grad_mode.switched_off(ctx._run.grad_mode, own_switch()):
                 self.rule.setup_context(ctx, tuple(values), output)
         finally:
-            settle(before)
+            try:
+                settle(before[0])
+            except MemoryError:
+                settle_again(before)
             if computed is not None:
                 computed.release()
 

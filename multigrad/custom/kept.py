@@ -170,7 +170,9 @@ class Slot:
     def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
         """Keep a copy of the array, whose memory is about to be written."""
         if self.cell is cell:
-            self.array, self.cell = copied(self.array), []
+            copy = copied(self.array)
+            if self.cell is cell:  # no signal handler has written meanwhile
+                self.array, self.cell = copy, []
 
     def _pack(self, take: saved.Take, t: Tensor) -> None:
         self.array = saved.packed(take, t)

@@ -70,7 +70,7 @@ def forget(op: Op) -> None:
     """Drop the function of a former declaration."""
     with keeping:
         for known in [known for known in _functions if known.name == op.name]:
-            del _functions[known]
+            _functions.pop(known, None)
 
 
 def make_function(

@@ -541,7 +541,7 @@ def shows(op: Op, values: Sequence[Any]) -> bool | str:
 
 def _copies(op: Op, values: Sequence[Any]) -> bool:
     """Whether the call asks for a copy. Of an immutable array a library may return the original."""
-    return "copy" in op.roles and bool(values[positions(op)["copy"]])
+    return op.roles.get("copy") == "plain" and bool(values[positions(op)["copy"]])
 
 
 BOUNDS = (int, type(None))

@@ -8,9 +8,9 @@ declaration is reached through a plan only, so a function obtained before never 
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
+from .. import locks
 from ..core.element import Element, all_plans
 from ..core.pullback import Needs
 from ..core.tensor import Tensor, View
@@ -137,7 +137,7 @@ def note(op: Op, elem: Element, key: Any, plan: Any) -> None:
             elem.plans[key] = plan
 
 
-_noting = threading.RLock()
+_noting = locks.new_lock()
 
 
 def forget() -> None:

@@ -8,6 +8,7 @@ taking the real part for a real argument, and casting to the argument's dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.graph import expose
@@ -40,7 +41,7 @@ def pullback(
         lines = _separate_lines(op, rules, needs, complex_, source)
     if conform:
         lines = [(n, _conformed(op, n, text, source)) for n, text in lines]
-    single = len(lines) == 1
+    single = len(lines) == 1 and not lines[0][1].startswith("*")
     body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
     head = "".join(f"        {line}\n" for line in source.head)
     given = ", ".join(f"{n!r}: {n}" for n in ("g", *source.plan))
@@ -83,9 +84,9 @@ def pullback_of(
 def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
     number = iter(range(10**9))
     inputs = {
-        a: tuple(("in", next(number) if n else None) for n in need)
+        a: tuple(_input(next(number) if n else None) for n in need)
         if isinstance(need, tuple)
-        else ("in", next(number) if need else None)
+        else _input(next(number) if need else None)
         for a, need in zip(op.arrays, needs, strict=True)
     }
     outputs = (
@@ -94,6 +95,12 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
         | dict.fromkeys(residuals(op), ("in", None))
     )
     return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+
+
+@lru_cache(maxsize=4096)
+def _input(number: int | None) -> tuple[str, int | None]:
+    """One tuple for all pullbacks: those of long lists have many."""
+    return "in", number
 
 
 def materialized(xp: Any, g: Any, info: Any) -> Any:
@@ -123,6 +130,8 @@ class _Source:
         self.plan: list[str] = []
         self.scope: dict[str, Any] = {
             "_conform": conform_gradient,
+            "_conform_chosen": conform_chosen,
+            "_chosen": chosen,
             "_materialized": materialized,
             "_failed": failed_rule,
         }
@@ -136,6 +145,11 @@ class _Source:
         key = f"_r{len(self.scope)}"
         self.scope[key] = value
         return key
+
+    def constant(self, needs: Needs) -> str:
+        """The text of wanted gradients, whose length is that of a list of arrays."""
+        long = any(isinstance(need, tuple) and len(need) > LONG for need in (needs, *needs))
+        return self.name(needs) if long else repr(needs)
 
     def cotangent(self, text: str, info: str) -> str:
         """The name of the variable that holds a cotangent, with zeros if an output was not used."""
@@ -166,14 +180,44 @@ def _separate_lines(
         elif isinstance(need, tuple):
             result = source.name(None)
             source.use(*rule.keeps)
-            source.head.append(f"{result} = {_call(op, rule, source, repr(need))}")
-            lines += [
-                (f"{argument}[{i}]", f"{result}[{i}]") for i, wanted in enumerate(need) if wanted
-            ]
+            source.head.append(f"{result} = {_call(op, rule, source, source.constant(need))}")
+            lines += _list_lines(argument, result, need, source)
         else:
             source.use(*rule.keeps)
             lines.append((argument, _call(op, rule, source, repr(need))))
     return lines
+
+
+def _list_lines(
+    argument: str, result: str, need: Sequence[bool], source: _Source
+) -> list[tuple[str, str]]:
+    """The gradients for a list of arrays: a line each, or one line for all of a long list."""
+    wanted = range(len(need)) if all(need) else tuple(i for i, n in enumerate(need) if n)
+    if len(need) <= LONG:
+        return [(f"{argument}[{i}]", f"{result}[{i}]") for i in wanted]
+    return [(argument, f"*_chosen({result}, {source.name(wanted)})")]
+
+
+LONG = 16
+"""The length of a list of arrays from which the code of a pullback is the same for all lengths."""
+
+
+def chosen(gradients: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+    """The gradients with these numbers."""
+    return [gradients[i] for i in wanted]
+
+
+def conform_chosen(
+    xp: Any,
+    gradients: Sequence[Any],
+    wanted: Sequence[int],
+    shapes: Sequence[Any],
+    dtypes: Sequence[Any],
+    g: Any,
+    of: tuple[Op, str],
+) -> list[Any]:
+    """The gradients with these numbers, each in the shape and dtype of its argument."""
+    return [conform_gradient(xp, gradients[i], shapes[i], dtypes[i], g, of) for i in wanted]
 
 
 def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tuple[str, str]]:
@@ -183,11 +227,11 @@ def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tupl
         kept = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
     source.use(*(n for n in rule.keeps if n in kept))
     result = source.name(None)
-    source.head.append(f"{result} = {_call(op, rule, source, repr(needs), kept)}")
+    source.head.append(f"{result} = {_call(op, rule, source, source.constant(needs), kept)}")
     lines = []
     for i, (argument, need) in enumerate(zip(op.arrays, needs, strict=True)):
         if isinstance(need, tuple):
-            lines += [(f"{argument}[{j}]", f"{result}[{i}][{j}]") for j, n in enumerate(need) if n]
+            lines += _list_lines(argument, f"{result}[{i}]", need, source)
         elif need:
             lines.append((argument, f"{result}[{i}]"))
     return lines
@@ -242,6 +286,12 @@ def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
 def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
     name, bracket, index = argument.partition("[")
     source.use(f"{name}_shape", f"{name}_dtype")
+    if text.startswith("*"):
+        chosen = text.removeprefix("*_chosen(").removesuffix(")")
+        return (
+            f"*_conform_chosen(xp, {chosen}, {name}_shape, {name}_dtype, g, "
+            f"{source.name((op, argument))})"
+        )
     return (
         f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index}, "
         f"g, {source.name((op, argument))})"

@@ -191,9 +191,14 @@ class _Argument:
 
     def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
         """Keep copies of the arrays before a write to their memory."""
-        if self.arrays is not None and any(c is cell for c in self.cells):
-            self.arrays = [copied(a) for a in self.arrays]
-            self.cells = tuple(c for c in self.cells if c is not cell)
+        while self.arrays is not None and any(c is cell for c in self.cells):
+            cells = self.cells
+            arrays, left = (
+                [copied(a) for a in self.arrays],
+                tuple(c for c in cells if c is not cell),
+            )
+            if self.cells is cells:  # no signal handler has written meanwhile
+                self.arrays, self.cells = arrays, left
 
     def sources(self) -> Iterator[tuple[Any, bool]]:
         """The raw arrays of this argument, and whether each has a history.

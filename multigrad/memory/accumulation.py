@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
+from .. import locks
 from ..core.aliasing import note_write
-from ..core.graph import AccumulateGrad, Node
+from ..core.graph import AccumulateGrad, GradCell, Node
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, _new, element_of, wrap_at
 from ..errors import GradientError, kind
@@ -16,7 +16,7 @@ from .old_values import before_write
 if TYPE_CHECKING:
     from ..core.passes import Pass
 
-_accumulating = threading.Lock()
+_accumulating = locks.new_lock()
 
 
 def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
@@ -47,33 +47,41 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
     if leaf is None or not node.enabled:
         return None
     cell = node.cell
+    layered = leaf._elem.layered or isinstance(box[0], Layer)
+    plain = not p.create_graph and not layered
     with _accumulating:
-        before = cell.grad
-        layered = leaf._elem.layered or isinstance(box[0], Layer)
-        if not p.create_graph and not layered and (before is None or before._elem.run is None):
-            if before is None:
-                library = leaf._elem.library
-                cell.grad = _plain(library.take_ownership(library.xp, box.pop(), leaf._array), leaf)
-            else:
-                _add_in_place(before, box.pop())
-        else:
-            g = box[0]
-            if (
-                isinstance(g, Layer)
-                and g._level > leaf._level
-                and g._elem.run is not leaf._elem.run
-            ):
-                raise GradientError(outer_leaf(g))
-            given: Any = (
-                g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
-            )
-            keepable(leaf, given)
-            if before is not None:
-                cell.grad = before + given  # recorded only if the pass is, see run_pass
-            else:
-                # later gradients are added to it in place
-                cell.grad = given.clone() if given._elem.run is None else given
+        # again if the code of a signal handler has accumulated in between
+        while not _accumulated(cell, leaf, box, plain):
+            pass
     return leaf
+
+
+def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> bool:
+    """Add the gradient in `box` to the present one of a leaf, unless that changes meanwhile."""
+    before = cell.grad
+    total: Any
+    if plain and before is None:
+        library = leaf._elem.library
+        total = _plain(library.take_ownership(library.xp, box.pop(), leaf._array), leaf)
+        box.append(total._array)
+    elif plain and before is not None and before._elem.run is None:
+        _add_in_place(before, box[0])
+        return True
+    else:
+        g = box[0]
+        if isinstance(g, Layer) and g._level > leaf._level and g._elem.run is not leaf._elem.run:
+            raise GradientError(outer_leaf(g))
+        given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+        keepable(leaf, given)
+        if before is not None:
+            total = before + given  # recorded only if the pass is, see run_pass
+        else:
+            # later gradients are added to it in place
+            total = given.clone() if given._elem.run is None else given
+    if cell.grad is not before:
+        return False
+    cell.grad = total
+    return True
 
 
 def outer_leaf(g: Layer) -> str:
@@ -122,15 +130,18 @@ def _add_in_place(before: Tensor, g: Any) -> None:
         add_to_view(before, g)
         return
     library = before._elem.library
-    total = before._array
     before_write(before._cell)
-    try:
-        total += g
-    except ValueError as error:  # the user's own array, which .grad was set to
-        from .views import unwritable
+    while True:
+        total = old = before._array
+        try:
+            total += g
+        except ValueError as error:  # the user's own array, which .grad was set to
+            from .views import unwritable
 
-        raise unwritable(before, "adding to .grad", error) from error
-    before._array = (
-        total if library.mutable else library.take_ownership(library.xp, total, before._array)
-    )
+            raise unwritable(before, "adding to .grad", error) from error
+        if not library.mutable:
+            total = library.take_ownership(library.xp, total, old)
+        if before._array is old:
+            before._array = total
+            break
     note_write(before._cell)

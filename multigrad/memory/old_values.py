@@ -8,12 +8,11 @@ every node, finds by the cell the nodes that a write concerns.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-from .. import observe
+from .. import locks, observe
 from ..core.element import SCALARS
 from ..core.graph import Node, flat_cells
 from ..core.level import Layer
@@ -39,23 +38,34 @@ def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
 
     Later writes do not affect the versions of the copies.
     """
+    while not _keeps_old(node, cell, copied):
+        pass
+
+
+def _keeps_old(node: Node, cell: list[int], copied: Copy) -> bool:
+    """Whether a node keeps copies; False if what it keeps has changed meanwhile."""
+    given = node.cells
     # of values packed by hooks, what the hooks return
     saved = node.saved if node.unchecked else slot.__get__(node)
-    if not saved or not any(c is cell for c in flat_cells(node.cells)):
-        return
+    if not saved or not any(c is cell for c in flat_cells(given)):
+        return True
     rule = node.rule
     places = [i for i, source in enumerate(rule.sources) if source is not None]
     # the cells of index arrays follow the others
     places += [i for i, name in enumerate(rule.plan) if rule.op.roles.get(name) == "plain"]
-    cells = (node.cells,) if type(node.cells) is list else node.cells
+    cells = (given,) if type(given) is list else given
     kept = list(saved)
     for i, nested in zip(places, cells, strict=False):
         kept[i] = _kept(kept[i], nested, cell, copied)
+    values, left = tuple(kept), without(given, cell, [])
+    if node.cells is not given:  # what ran in between, such as a signal handler, has written
+        return False
+    node.cells = left
     if node.unchecked:
-        node.saved = tuple(kept)
+        node.saved = values
     else:
-        slot.__set__(node, tuple(kept))
-    node.cells = without(node.cells, cell, [])
+        slot.__set__(node, values)
+    return True
 
 
 def without(cells: Any, old: list[int], new: list[int]) -> Any:
@@ -117,23 +127,30 @@ class Copies:
         )
 
 
+def _nobody() -> None:
+    return None
+
+
 class OldValues(Keeper):
     """Lets all saved values keep their old arrays when memory is written in its contexts.
 
     fresh  weak references to the holders that saved something since the last search
     of     by the id of a version cell, the holders that saved arrays of a memory since it was
            written
+    holder  refers to the context manager that entered it, which is gone if an interrupt came before
+            it left
     """
 
-    __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "of")
+    __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "holder", "of")
     exclusive = True
 
     def __init__(self) -> None:
         self.fresh: list[ref[Any]] = []
         self.of: dict[int, list[ref[Any]]] = {}
+        self.holder: Callable[[], Any] = _nobody
         self._known = 0
         self._few = self._many = FEW
-        self._lock = threading.RLock()
+        self._lock = locks.new_lock()
 
     def wants(self, name: str, level: int) -> bool:
         return True
@@ -164,24 +181,27 @@ class OldValues(Keeper):
         if not fresh and id(cell) not in of:
             return
         with self._lock:
-            while fresh:
-                known = fresh.pop()
-                holder = known()
+            while last := fresh[-1:]:
+                holder = last[0]()
                 if holder is not None:
                     for c in flat_cells(holder.cells):
-                        of.setdefault(id(c), []).append(known)
+                        of.setdefault(id(c), []).append(last[0])
                         self._known += 1
-            holders = of.pop(id(cell), ())
-            self._known -= len(holders)
-            if self._known > self._many:
-                self._forget_all()
+                if fresh[-1:] == last:
+                    fresh.pop()  # found in `of` before it is gone from here
+            holders = of.get(id(cell), ())
         copied = Copies()
+        # Forgotten after they have copied: what runs in between may write to the memory, too.
         for known in holders:
             holder = known()
             if isinstance(holder, Node):
                 keep_old(holder, cell, copied)
             elif holder is not None:
                 holder.keep_old(cell, copied)
+        with self._lock:
+            self._known -= len(of.pop(id(cell), ()))
+            if self._known > self._many:
+                self._forget_all()
 
     def _forget(self) -> None:
         """Drop holders that are gone from `fresh`."""

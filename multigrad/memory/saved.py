@@ -218,7 +218,10 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
         gate.set(ours)
         return function(*args, **kwargs)
     finally:
-        token = gate.set(before)
+        try:
+            token = gate.set(before)
+        except MemoryError:
+            token = gate.set(before)
         if token.old_value is not ours:  # a grad mode that the function has set permanently
             gate.set(watched(token.old_value, watching(before)))
 
@@ -315,7 +318,10 @@ def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
         gate.set(grad_mode.quiet(before))
         data = pair[0](t)
     finally:
-        gate.set(before)
+        try:
+            gate.set(before)
+        except MemoryError:
+            observe.put_back(gate, before)
     if t._cell and t._version != version:
         raise GradientError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as "

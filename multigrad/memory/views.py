@@ -13,10 +13,9 @@ core/aliasing.py describes views.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-from .. import observe
+from .. import locks, observe
 from ..core.aliasing import Location, Part, ViewSpec, laid_out, note_write
 from ..core.computed import mark
 from ..core.element import Element
@@ -229,7 +228,7 @@ def cast(t: Any, value: Any) -> Any:
 # Writing to memory
 
 
-_replacing = threading.RLock()
+_replacing = locks.new_lock()
 """Held while the root of a memory gets a new array or node.
 
 Several threads may write views of disjoint parts.

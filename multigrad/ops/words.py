@@ -380,7 +380,8 @@ def _returned(op: Op) -> str:
     kind = "booleans" if op.name in BOOLEAN else "integers" if op.name in INDICES else ""
     what = f"Returns an array{f' of {kind}' if kind else ''}"
     if _elementwise(op):
-        arrays = [a for a in op.arrays if a not in ("min", "max")]  # bounds broadcast to x
+        # bounds broadcast to x
+        arrays = [a for a in op.arrays if a not in ("min", "max")] or list(op.arrays)
         dtype = (
             _dtypes(op) == "floating dtypes"
             and op.kind != "nondifferentiable"

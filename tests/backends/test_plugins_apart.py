@@ -596,6 +596,39 @@ print([b.name for b in mg.backends() if b.error and b.state == "broken"])
     assert out.splitlines() == ["interrupted", "works", "works", "['evil']"]
 
 
+def test_the_command_lists_what_raises_an_interrupt(site: Site) -> None:
+    site.plugin("evil", "raise KeyboardInterrupt")
+    site.plugin(
+        "hook",
+        "import multigrad as mg\n"
+        "@mg.hookimpl\n"
+        "def multigrad_backends():\n"
+        "    raise KeyboardInterrupt",
+    )
+    site.module("toy", TOY.replace("def make():", "def make():\n    raise KeyboardInterrupt"))
+    site.plugin("p", plugin("toy", "toy"))
+    for probe in ("", ", '--probe'"):
+        out = site.run(f"import multigrad.cli; print(multigrad.cli.main(['backends'{probe}]))")
+        for name in ("evil", "hook", *(["toy"] if probe else [])):
+            assert re.search(rf"^{name} +broken", out, re.M), out
+            assert re.search(rf"^{name}: .*KeyboardInterrupt", out, re.M), out
+        assert re.search("^numpy +(loaded|available)", out, re.M), out
+
+
+def test_the_users_interrupt_ends_the_command(site: Site) -> None:
+    out = site.run("""
+from multigrad import cli
+from multigrad.backends import discovery
+def listing(probe): raise KeyboardInterrupt
+discovery.listing = listing
+try:
+    cli.main(["backends"])
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    assert out == "interrupted\n"
+
+
 def test_an_interrupt_while_a_backend_is_made(site: Site) -> None:
     """No array is asked about that library again; who asks for it by name tries again."""
     site.module(

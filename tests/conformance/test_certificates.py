@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from copy import deepcopy
 from html.parser import HTMLParser
@@ -543,21 +545,64 @@ def dying(site: Site, name: str, ending: str = "pass", import_ending: str = "pas
     )
 
 
-def conformance(
-    site: Site, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
+COMMAND = [sys.executable, "-m", "multigrad", "conformance", "--samples", "short"]
+
+
+def environment_of(site: Site) -> dict[str, str]:
     path = os.pathsep.join(
         [str(site.folder), str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")]
     )
+    return os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"}
+
+
+def conformance(
+    site: Site, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "multigrad", "conformance", "--samples", "short", *arguments],
+        [*COMMAND, *arguments],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
         cwd=site.folder,
-        env=os.environ | {"PYTHONPATH": path, "MULTIGRAD_BLOCK": "strict,special"} | environment,
+        env=environment_of(site) | environment,
     )
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no signals to forward")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_ends_the_process_of_the_backend_too(site: Site, name: str) -> None:
+    begun = site.folder / "begun"
+    dying(
+        site,
+        "dying",
+        import_ending=f"open({str(begun)!r}, 'w').write(str(os.getpid())); "
+        "import time; time.sleep(600)",
+    )
+    command = [*COMMAND, "--backend", "dying"]
+    with subprocess.Popen(
+        command,
+        cwd=site.folder,
+        env=environment_of(site),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (begun.exists() and begun.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child = int(begun.read_text())
+        process.send_signal(getattr(signal, name))
+        status = process.wait(60)
+    assert status == (128 + getattr(signal, name) if name != "SIGINT" else -signal.SIGINT)
+    for _ in range(100):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    raise AssertionError("the process of the backend is still running")
 
 
 @pytest.mark.sweep_after(1)

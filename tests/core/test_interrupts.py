@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -235,3 +237,66 @@ def test_modes_of_the_engine_that_are_interrupted():
     with pytest.raises(Interrupt), grad_mode.switched([(level.BASE, False), (mode, False)]):  # type: ignore[list-item]
         pass
     assert state() == before
+
+
+FAILING = """
+import _testcapi, sys
+import numpy as np, multigrad as mg
+from multigrad import func, observe
+from multigrad.backward import run
+from multigrad.core import grad_mode, level
+
+sys.unraisablehook = lambda _: None
+w, x = mg.asarray(np.ones(4), requires_grad=True), np.ones(4)
+def loss(t): return mg.sum(mg.sin(t) * t)
+class Doubled(mg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t): return t * 2.0
+    @staticmethod
+    def backward(ctx, g): return g * 2.0
+def block(made):
+    with made(): mg.sin(w)
+PROGRAMS = {
+    "grad": lambda: func.grad(loss)(x),
+    "backward": lambda: loss(w).backward(),
+    "grad of grad": lambda: func.grad(lambda t: mg.sum(func.grad(loss)(t)))(x),
+    "Function": lambda: Doubled.apply(w),
+    "checkpoint": lambda: mg.sum(func.checkpoint(mg.sin)(w)).backward(),
+    "no_grad": lambda: block(mg.no_grad),
+    "modes": lambda: block(lambda: grad_mode.switched_off(level.BASE)),
+    "hooks": lambda: block(
+        lambda: mg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    ),
+    "mutation": lambda: block(mg.autograd.graph.allow_mutation_on_saved_tensors),
+}
+for name, program in PROGRAMS.items():
+    for _ in range(5): program()
+    failed, left = 0, []
+    for n in range(700):
+        _testcapi.set_nomemory(n, n + 1)
+        try:
+            program()
+        except MemoryError:
+            failed += 1
+        except Exception:  # what a library makes of it
+            pass
+        finally:
+            _testcapi.remove_mem_hooks()
+        if (observe.gate.get(), level.running(), run.current.get()) != (True, None, None):
+            left.append(n)
+            observe.gate.set(True), level._running.set(None), run.current.set(None)
+    assert failed > 3 and not left, (name, failed, left)
+"""
+
+
+def test_an_allocation_that_fails_at_any_moment():
+    """Each allocation fails once, that of a clean-up included."""
+    pytest.importorskip("_testcapi")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FAILING],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

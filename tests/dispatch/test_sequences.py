@@ -4,6 +4,7 @@ key of an index, and a shape.
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -428,3 +429,68 @@ class TestFunctions:
         )
         for found, expected in zip(numbers(ours), numbers(plain), strict=True):
             np.testing.assert_allclose(found, expected)
+
+
+class TestLongLists:
+    """Pullbacks of long lists are the same code for all lengths and all patterns of gradients."""
+
+    @pytest.mark.parametrize("n", [15, 16, 17, 40])
+    @pytest.mark.parametrize("join", ["stack", "concat", "broadcast_arrays", "einsum"])
+    def test_derivatives(self, backend: str, join: str, n: int) -> None:
+        if join == "einsum" and (n > 17 or backend == "strict"):
+            pytest.skip("einsum is beyond the standard, and a product of many operands overflows")
+        xp = namespace(backend)
+        given = [xp.asarray([1.0 + 0.01 * i, 2.0], dtype=xp.float64) for i in range(n)]
+        wanted = [i for i in range(n) if i % 3]
+
+        def f(*some: Any) -> Any:
+            arrays = list(given)
+            for i, x in zip(wanted, some, strict=True):
+                arrays[i] = x
+            if join == "broadcast_arrays":
+                arrays[0] = xp.ones((3, 2), dtype=xp.float64)
+                out = sum((x * (i + 1.0) for i, x in enumerate(xp.broadcast_arrays(*arrays))), 0.0)
+            elif join == "einsum":
+                out = xp.einsum(",".join(["i"] * n) + "->i", *arrays)
+            else:
+                out = getattr(xp, join)(arrays) ** 2
+            return xp.sum(out**2)
+
+        inputs = [given[i] for i in wanted]
+        numbers_ = tuple(range(len(wanted)))
+        gradients = func.grad(f, argnums=numbers_)(*inputs)
+        tangents = [x * 0.0 + 1.0 for x in inputs]
+        _, along = func.jvp(f, tuple(inputs), tuple(tangents))
+        total = sum(float(xp.sum(g)) for g in gradients)
+        np.testing.assert_allclose(total, float(along), rtol=1e-12)
+        leaves = [mg.asarray(np.asarray(x)).to_backend(backend).requires_grad_() for x in inputs]
+        again = mg.autograd.grad(f(*leaves), leaves, create_graph=True)
+        second = mg.autograd.grad(sum(xp.sum(g) for g in again), leaves[0])[0]
+        assert second.shape == leaves[0].shape
+        for a, b in zip(again, gradients, strict=True):
+            np.testing.assert_allclose(np.asarray(a.detach()), np.asarray(b), rtol=1e-12)
+
+    def test_a_narrow_array_and_a_broadcast_one(self) -> None:
+        arrays = [mg.asarray(np.ones(2), requires_grad=True) for _ in range(20)]
+        narrow = mg.asarray(np.ones(2, np.float32), requires_grad=True)
+        mg.sum(mg.concat([*arrays, narrow]) ** 2).backward()
+        assert narrow.grad.dtype == np.float32 and np.all(narrow.grad.numpy() == 2.0)
+        wide = mg.asarray(np.ones((1, 2)), requires_grad=True)
+        outs = mg.broadcast_arrays(*arrays, wide, np.ones((3, 2)))
+        mg.sum(outs[-2] * 2.0).backward()
+        assert wide.grad.shape == (1, 2) and np.all(wide.grad.numpy() == 6.0)
+
+    def test_what_is_kept_for_each_length(self) -> None:
+        leaves = [mg.asarray(np.ones(2), requires_grad=True) for _ in range(400)]
+
+        def lengths(*some: int) -> None:
+            for n in some:
+                mg.autograd.grad(mg.sum(mg.stack(leaves[:n])), leaves[:n])
+
+        lengths(*range(1, 60), 400)
+        tracemalloc.start()
+        lengths(*range(200, 400, 4))
+        size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        # a few tuples of that length; code for each array took 600 bytes
+        assert size < 50 * 300 * 80

@@ -5,7 +5,9 @@ refusal.
 from __future__ import annotations
 
 import inspect
+import keyword
 import re
+import unicodedata
 
 import numpy as np
 import pytest
@@ -24,6 +26,21 @@ from multigrad.registry import (
     multilinear,
     nondifferentiable,
 )
+
+NAMES = (
+    *("class", "None", "async", "match", "_", "_y", "__x__", "x__", "1", "a b", "x-y"),
+    *("ａ", "ｓｉｎ", "ﬁ", "µ", "μ", "γ", "ª"),
+    *("type", "len", "list", "int", "isinstance", "Exception", "print", "object", "slice", "id"),
+    *("xp", "g", "t", "ans", "needs", "vjp", "forward", "doc", "keep", "batching", "outputs"),
+    *("x_shape", "x_dtype", "t_x", "g_x", "g_other", "copy", "dtype", "axis", "key", "min", "max"),
+    *("self", "cls", "args", "kwargs", "call", "run", "mode", "out", "outs", "count", "index"),
+    *("shape", "T", "device", "item", "grad", "func", "Tensor", "size", "batched", "ending"),
+)
+"""Keywords, names that Python reads otherwise, and those of generated code, of rules, of arrays."""
+
+
+def namespace(x):
+    return mg.asarray(x).__array_namespace__()
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +96,17 @@ class TestSignatures:
             ("t.f(_x, /)", "a parameter cannot be called '_x'"),
             ("t.f(g, /)", "a parameter cannot be called 'g'"),
             ("__t(x, /)", "is not a valid name for an operation"),
+            ("_t(x, /)", "is not a valid name for an operation: write an identifier that is no"),
+            ("class(x, /)", "is not a valid name for an operation"),
+            ("t.None(x, /)", "is not a valid name for an operation"),
+            ("ｓｉｎ(x, /)", "is not a valid name for an operation"),
+            ("_t.f(x, /)", "is not a valid name for an operation"),
+            ("t.f(x, /): pass\ndef g(x", "cannot read the signature"),
+            ("t.f(x, x, /)", "cannot read the signature"),
+            ("t.f(type, /)", "'type': the code of operations calls Exception, float"),
+            ("t.f(x, x_shape, /)", "'x_shape': rules take the shape of x by that name"),
+            ("t.f(x, /, t_x=0)", "'t_x': rules take the tangent of x by that name"),
+            ("t.f(vjp, /)", "an array cannot be called 'vjp', since a rule for it is passed"),
             ("sin.f(x, /)", "the prefix of 'sin.f' is the name of something else"),
             ("float32(x, /)", "is a prefix of other operations, or a constant or dtype"),
         ],
@@ -86,6 +114,112 @@ class TestSignatures:
     def test_refused(self, text, message):
         with pytest.raises(RegistrationError, match=message):
             elementwise(text, x=1)
+
+    @pytest.mark.parametrize("name", ["class", "_a", "ａ", "a b", "", 3])
+    def test_outputs_that_are_refused(self, name):
+        with pytest.raises(RegistrationError, match="an output or residual cannot be called"):
+            define("t.f(x, /)", outputs=(name, "b"), x=lambda xp, g_b, x: g_b)
+        with pytest.raises(RegistrationError, match="an output or residual cannot be called"):
+            define("t.f(x, /)", residuals={name: lambda xp, x: x > 0.0}, x=lambda xp, g: g)
+
+    @pytest.mark.sweep
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_name_is_refused_or_works(self, name):
+        """As the name of an operation, a prefix, an array, a setting, an output, a residual."""
+
+        def takes(text, value="cos({0})"):
+            return eval(f"lambda xp, {text}: g * xp.{value.format(normal)}")
+
+        normal = unicodedata.normalize("NFKC", name)
+        one = [lambda xp, x: xp.sin(x), lambda xp, g, x: g * xp.cos(x)]
+        two = [lambda xp, x: (xp.sin(x), xp.cos(x)), lambda xp, g_other, x: -g_other * xp.sin(x)]
+        sign = {name: lambda xp, x: xp.astype(xp.sign(x), xp.int64)}
+        given = [
+            lambda: define(f"{name}(x, /)", forward=one[0], x=one[1], batching="elementwise"),
+            lambda: define(f"{name}.tf(x, /)", forward=one[0], x=one[1], batching="elementwise"),
+            lambda: define(f"tp.{name}(x, /)", forward=one[0], x=one[1], batching="elementwise"),
+            lambda: define(
+                f"tf({name}, /)",
+                forward=one[0],
+                batching="elementwise",
+                **{normal: takes(f"g, {name}")},
+            ),
+            lambda: elementwise(
+                f"tf({name}, /)",
+                forward=one[0],
+                **{normal: eval(f"lambda xp, {name}: xp.cos({name})")},
+            ),
+            lambda: composite(f"tf({name}, /)", one[0]),
+            lambda: define(
+                f"tf(x, /, *, {name}=None)",
+                forward=lambda xp, x, setting: xp.sin(x),
+                x=one[1],
+                batching="elementwise",
+            ),
+            lambda: define(
+                "tf(x, /)",
+                forward=two[0],
+                outputs=(name, "other"),
+                x=two[1],
+                batching="elementwise",
+            ),
+            lambda: define(
+                "tf(x, /)",
+                forward=lambda xp, x: xp.abs(x),
+                residuals=sign,
+                x=eval(f"lambda xp, g, {name}: g * {name}"),
+                batching="elementwise",
+            ),
+        ]
+        refused = 0
+        for declare in given:
+            before = dict(registry.OPS)
+            try:
+                op = declare()
+            except (RegistrationError, SyntaxError):
+                refused += 1
+                continue
+            except TypeError as error:
+                assert "multiple values for keyword argument" in str(error)
+                continue
+            try:
+                self.use(op)
+            finally:
+                registry.restore(before, [op])
+        assert (
+            refused < len(given)
+            or not name.isidentifier()
+            or keyword.iskeyword(name)
+            or (name.startswith("_"))
+            or normal != name
+        )
+
+    @staticmethod
+    def use(op):
+        x = np.array([0.5, 0.7])
+        function = namespace(x)
+        for part in op.name.split("."):
+            function = getattr(function, part)
+        settings = {n: 3 for n, role in op.roles.items() if role == "plain"}
+
+        def f(t):
+            out = function(t, **settings)
+            return mg.sum(out if op.outputs == () else out[0] + out[1])
+
+        t = mg.asarray(x, requires_grad=True)
+        f(t).backward()
+        f(t).backward(create_graph=True)
+        assert np.all(np.isfinite(t.grad.detach().numpy()))
+        func.vmap(func.grad(f))(np.stack([x, x]))
+        compiled = func.compile(f)
+        assert compiled(x) == compiled(x) == f(x)
+        if op.kind == "elementwise":
+            func.jvp(f, (x,), (x,))
+
+    def test_a_rule_does_not_take_a_value_for_a_cotangent(self):
+        with pytest.raises(RegistrationError, match="takes 't_end', which begins as the names of"):
+            define("t.f(x, /, t_end=0)", x=lambda xp, g, t_end: g * t_end)
+        assert define("t.f(x, /, t_end=0)", x=lambda xp, g: g).name == "t.f"
 
     def test_a_prefix_is_no_operation(self):
         elementwise("pre.f(x, /)", x=1)

@@ -5,6 +5,9 @@ say.
 from __future__ import annotations
 
 import dataclasses
+import gc
+import time
+import weakref
 from collections import Counter, OrderedDict, UserDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 
@@ -72,12 +75,18 @@ class Box:
 
 
 @pytest.fixture
-def registered(monkeypatch):
+def registered():
     """Registration for this test only."""
-    monkeypatch.setattr(tree, "_registered", dict(tree._registered))
-    yield func.register_pytree
-    monkeypatch.undo()
-    tree._kinds.forget()
+    classes = []
+
+    def register(cls, *functions):
+        func.register_pytree(cls, *functions)
+        classes.append(cls)
+
+    yield register
+    for cls in classes:
+        delattr(cls, tree.KIND)
+        tree._kinds.pop(cls, None)
 
 
 def same(a, b):
@@ -335,6 +344,59 @@ class TestRegistration:
             list(tree.leaves(type(f"Class{i}", (), {})()))
         assert len(tree._kinds) <= 1001
         assert list(tree.leaves(({"a": 1}, [2]))) == [1, 2]
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: type("Plain", (), {}),
+            lambda: dataclasses.make_dataclass("Data", ["x"]),
+            lambda: namedtuple("Named", "x"),
+            lambda: type("Items", (dict,), {}),
+        ],
+        ids=["registered", "dataclass", "named tuple", "dictionary"],
+    )
+    def test_classes_are_freed(self, make):
+        cls = make()
+        if cls.__name__ == "Plain":
+            func.register_pytree(cls, lambda t: ([t.x], None), lambda aux, xs, cls=cls: cls())
+            tree_of = cls()
+            tree_of.x = 1.0
+        else:
+            tree_of = cls({"x": 1.0}) if issubclass(cls, dict) else cls(1.0)
+        for _ in range(2):
+            assert tree.leaves(tree_of) == [1.0]
+            assert tree.flattened([tree_of])[0] == [1.0]
+        gone = weakref.ref(cls)
+        del cls, tree_of
+        gc.collect()
+        assert gone() is None
+
+    def test_a_registration_costs_the_same_after_many(self):
+        def registered_in(count: int) -> float:
+            start = time.perf_counter()
+            for _ in range(count):
+                cls = type("Plain", (), {})
+                func.register_pytree(cls, lambda t: ((), None), lambda aux, xs: None)
+                tree.leaves(cls())
+                kept.append(cls)
+            return time.perf_counter() - start
+
+        kept: list[type] = []
+        first = min(registered_in(100) for _ in range(3))
+        registered_in(3000)
+        assert min(registered_in(100) for _ in range(3)) < 5 * first
+        assert len(tree._kinds) < 1002
+
+    def test_classes_that_last_are_looked_up_once(self, monkeypatch):
+        found: list[type] = []
+        monkeypatch.setattr(
+            tree, "_find", lambda cls, find=tree._find: found.append(cls) or find(cls)
+        )
+        for value in (Point(1.0, 2.0), Pair(1.0, 2.0), np.ones(2), 1.0, mg.asarray([1.0])):
+            tree._kinds.pop(type(value), None)
+            for _ in range(3):
+                tree.leaves(value)
+            assert found.count(type(value)) == 1, type(value)
 
 
 class TestTransformations:

@@ -25,14 +25,15 @@ from multigrad.provided import provide
 ROOT = Path(mg.__file__).parent
 
 # A room may import itself and what stands in its row, late imports in functions included.
-BASE = {"errors", "provided", "registry", "tracebacks"}
+BASE = {"errors", "locks", "provided", "registry", "tracebacks"}
 CORE = BASE | {"observe", "backends", "core", "dispatch", "memory", "backward"}
 ALLOWED = {
     "errors": set(),
+    "locks": set(),
     "provided": set(),
     "tracebacks": {"errors", "provided"},
     "observe": set(),
-    "registry": {"errors", "provided"},
+    "registry": {"errors", "locks", "provided"},
     "program": BASE | {"registry"},
     "ops": BASE,
     "optimizing": BASE | {"program"},

@@ -234,6 +234,17 @@ def other_columns(path):
         db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (id INT)")
 
 
+def endless(path):
+    """A trace with a view in the place of a table, whose rows have no end."""
+    nvprof(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DROP TABLE StringTable")
+        db.execute(
+            "CREATE VIEW StringTable AS WITH RECURSIVE n(_id_) AS (SELECT 1 UNION ALL SELECT _id_ "
+            "+ 1 FROM n) SELECT _id_, 'name' AS value FROM n"
+        )
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -246,6 +257,7 @@ def other_columns(path):
         (damaged, "cannot be read as SQLite"),
         (foreign, "is SQLite, but no trace of nvprof or Nsight Systems"),
         (other_columns, "is SQLite, but no trace of nvprof or Nsight Systems"),
+        (endless, "is SQLite, but no trace of nvprof or Nsight Systems"),
         (lambda path: path.write_bytes(b""), "is SQLite, but no trace"),
         (lambda path: nvprof(path, strings={1: "f"}), "is a damaged trace: it has no string"),
         (
@@ -265,7 +277,18 @@ def other_columns(path):
             "are no times",
         ),
     ],
-    ids=["text", "damaged", "foreign", "columns", "empty", "strings", "twice", "times", "kernels"],
+    ids=[
+        "text",
+        "damaged",
+        "foreign",
+        "columns",
+        "endless",
+        "empty",
+        "strings",
+        "twice",
+        "times",
+        "kernels",
+    ],
 )
 def test_what_is_no_trace(tmp_path, make, message):  # F232
     path = tmp_path / "trace.prof"

@@ -12,13 +12,12 @@ step makes no superfluous arrays.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ... import observe
+from ... import locks, observe
 from ...compiling.checks import HiddenStateError, same_arrays
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
@@ -285,7 +284,7 @@ class _Variant:
 
 
 _made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
-_making = threading.Lock()
+_making = locks.new_lock()
 
 
 def _compiled(library: Library, program: Program) -> Callable[..., Any]:
@@ -294,11 +293,12 @@ def _compiled(library: Library, program: Program) -> Callable[..., Any]:
     The body of a training step is recorded again at each step.
     """
     key = _key(library, program)
-    with _making:
-        run = None if key is None else _made.get(key)
-        if run is not None:
-            _made.move_to_end(key)
-            return run
+    if key is not None:
+        with _making:
+            run = _made.pop(key, None)
+            if run is not None:
+                _made[key] = run
+                return run
     made: Callable[..., Any] = library.backend.kernel("compile")(library.xp, program, arena=ARENA)
     if key is not None:
         with _making:

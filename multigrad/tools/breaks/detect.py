@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import linecache
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ... import observe
+from ... import locks, observe
 from ...core.graph import AccumulateGrad, CustomNode, MultiNode, Node, OutputNode
 from ...core.tensor import Tensor
 from ..graphs.model import named
@@ -140,7 +139,7 @@ class BreakReport:
 
     def __init__(self) -> None:
         self.passes = 0
-        self._lock = threading.RLock()
+        self._lock = locks.new_lock()
         self._breaks: dict[tuple[str, str, Site], Break] = {}
         self._leaves: WeakKeyDictionary[Node, Leaf] = WeakKeyDictionary()
         self._made: list[Leaf] = []

@@ -10,6 +10,7 @@ from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
+from ... import locks
 from ...core.element import Library, library_of
 from ...core.level import Layer
 from ...core.tensor import Tensor, View
@@ -43,7 +44,7 @@ class Memory:
         self.records: list[Record] = []
         self.closed = False
         self._alive: dict[int, weakref.ref[Any]] = {}
-        self._lock = threading.RLock()  # an array may be freed while another one is registered
+        self._lock = locks.new_lock()  # an array may be freed while another one is registered
 
     def see(self, value: Any, time: int) -> None:
         """Count the memory of a result: an array, a layer, or a tuple, list or dict of them.
@@ -72,7 +73,7 @@ class Memory:
     def _hold(self, holder: Any, nbytes: int, device: str | None, time: int) -> None:
         key = id(holder)
         with self._lock:
-            if key in self._alive:
+            if key in self._alive or self.closed:
                 return
             # an object without weak references, such as bytes, cannot be followed
             with contextlib.suppress(TypeError):
@@ -84,6 +85,12 @@ class Memory:
         with self._lock:
             if self._alive.pop(key, None) is not None and nbytes and not self.closed:
                 self.records.append(Record(-nbytes, device))
+
+    def close(self) -> None:
+        """Follow the arrays no longer. Their weak references refer to this object."""
+        with self._lock:
+            self.closed = True
+            self._alive.clear()
 
     def timeline(self) -> Iterator[tuple[int, int, int]]:
         """Yield (time in ns, bytes on the host, bytes on devices) after each change."""

@@ -98,8 +98,9 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
             tables = {
                 name: {row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (name,))}
+                # the rows of a view may have no end
                 for (name,) in db.execute(
-                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+                    "SELECT name FROM sqlite_master WHERE type = 'table'"
                 ).fetchall()
             }
             if _has(tables, NVPROF):

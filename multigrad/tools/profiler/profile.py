@@ -23,7 +23,7 @@ from ... import observe
 from ...core.each_call import each_call
 from . import trace
 from .events import EventList, FunctionEventAvg
-from .recorder import Recorder, events_of, times_devices
+from .recorder import Recorder, TimeRecorder, events_of, times_devices
 
 
 class profile:
@@ -133,13 +133,14 @@ class profile:
             else secrets.token_hex(16).upper()
         )
         self.entered = True
-        self._recorder = Recorder(
+        wanted = (
             self.record_shapes,
             self.with_flops,
             self.profile_memory,
             self.with_stack,
             self.use_device,
         )
+        self._recorder = (Recorder if any(wanted) else TimeRecorder)(*wanted)
         observe.enter(self._recorder)
         return self
 

@@ -110,8 +110,6 @@ class Recorder(Observer):
         self.began = time_ns()
         self.end_time: int | None = None
         self.plain = not (shapes or flops or memory or stack or use_device)
-        if self.plain:
-            self.timed = self._timed
 
     def lift(self, rule: Any, *args: Any) -> Any:
         return over_layers(rule, *args) if self.flops else rule(*args)
@@ -122,9 +120,10 @@ class Recorder(Observer):
         self.ended = True
         self.calls, self.labels = list(self.calls), list(self.labels)
         if self.memory is not None:
-            self.memory.closed = True
+            self.memory.close()
 
     def _timed(self, what: Any, start: int, end: int, result: Any) -> None:
+        """Record a call of which only the times are wanted: `timed` of a TimeRecorder."""
         scope = FORWARD
         if isinstance(what, Node):
             number, scope = node_sequence(what), BACKWARD
@@ -223,6 +222,12 @@ class Recorder(Observer):
                 moment,
             )
             detail.library = library
+
+
+class TimeRecorder(Recorder):
+    """A Recorder of which only times are wanted."""
+
+    timed = Recorder._timed
 
 
 def source() -> list[str]:
