@@ -21,13 +21,16 @@ def of_chunks(function: Callable[..., Any], signature: str, *arrays: Any, **size
     """
     outs = function(*[np.ones((1,) * x.ndim, x.dtype) for x in arrays])
     dtypes = [out.dtype for out in outs] if isinstance(outs, tuple) else outs.dtype
+    empty = any(0 in x.shape for x in arrays)
+    if empty:  # Dask divides by the sizes to choose chunks
+        arrays = tuple(x.rechunk(-1) for x in arrays)
     return da.apply_gufunc(
         function,
         signature,
         *arrays,
         output_dtypes=dtypes,
         output_sizes=sizes or None,
-        allow_rechunk=True,
+        allow_rechunk=not empty,
     )
 
 
