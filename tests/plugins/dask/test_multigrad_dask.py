@@ -499,6 +499,17 @@ def test_the_diagonal_of_a_matrix_that_is_no_square(shape: tuple[int, ...]) -> N
         assert np.array_equal(made.compute(), np.eye(*shape, k=k))
 
 
+def test_matrices_without_elements_beside_others() -> None:
+    none, one = da.zeros((0, 2, 2), chunks=1), da.ones((2, 1), chunks=1)
+    assert mg.linalg.solve(none, one).compute().shape == (0, 2, 1)
+    assert mg.linalg.solve(one @ one.T, da.zeros((2, 0))).compute().shape == (2, 0)
+    x = mg.asarray(da.ones((2, 3), chunks=1)[:, :0], requires_grad=True)
+    mg.sum(mg.linalg.svdvals(x)).backward()
+    assert x.grad.compute().shape == (2, 0)
+    assert mg.linalg.matrix_norm(da.zeros((0, 2, 3), chunks=1), ord=2).compute().shape == (0,)
+    assert mg.linalg.matrix_norm(da.ones((2, 2, 3), chunks=1), ord="nuc").compute().shape == (2,)
+
+
 def test_repeats_that_are_an_array(lazy: Any) -> None:
     """The size is unknown; the gradient is summed block by block."""
     times = np.array([2, 0, 3, 1, 0, 1])
