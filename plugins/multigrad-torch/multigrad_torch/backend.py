@@ -20,7 +20,6 @@ import multigrad as mg
 from .exemptions import EXEMPTIONS
 
 SPECIAL = (
-    "digamma",
     "entr",
     "erf",
     "erfc",
@@ -42,7 +41,8 @@ SPECIAL = (
 """The functions of torch.special that are as exact as those of multigrad-special.
 
 In float64, torch's ndtr is 0 below -8.3, its gammaln loses digits near 1 and 2, its gammainc and
-gammaincc lose some and do not propagate nan, and its polygamma takes one order for all elements.
+gammaincc lose some and do not propagate nan. Its polygamma takes one order for all elements, and
+its digamma no complex numbers.
 """
 
 

@@ -414,6 +414,15 @@ def test_bounds_of_several_axes() -> None:
     assert mg.linspace(X[:2].float(), 1.0, 3).dtype == torch.float32
 
 
+def test_logarithms_of_gamma_of_complex_numbers() -> None:
+    z = torch.tensor([0.5 + 1j, -1.5 + 0.25j, 3.0 - 2j], dtype=torch.complex128)
+    t, expected = leaf(z), mg.asarray(z.numpy(), requires_grad=True)
+    for x in (t, expected):
+        mg.sum(mg.real(mg.special.loggamma(x))).backward()
+    assert np.allclose(values(mg.special.digamma(t)), mg.special.digamma(expected).detach().array)
+    assert np.allclose(values(t.grad), expected.grad.array)
+
+
 def test_stacks_of_no_rows_are_transformed() -> None:
     assert tuple(mg.fft.rfft(torch.zeros(0, 6)).shape) == (0, 4)
 
