@@ -21,7 +21,7 @@
 #   make test-clients       SciPy's and HIPS autograd's own tests over multigrad; AUTOGRAD and AUTOGRAD_EXAMPLES name checkouts of the latter
 #   make test-special       the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
-#   make certificates       run the conformance suite on them and write the conformance.json of each plugin
+#   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
 #   make test-mutation      300 mistakes planted in the derivative rules, one at a time: those that the short level of the suite does not see
 #   make test-gpu           conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity        the tests of parity beside PyTorch 2.13, which is installed for them
@@ -268,7 +268,7 @@ CERTIFIED_mparray := -k "not special."
 certificates: $(BACKENDS:%=certificate-%)
 
 $(APART:%=certificate-%): certificate-%: $(BACKENDS_VENV)/.%
-	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-json plugins/multigrad-$*/conformance.json $(CERTIFIED_$*)
+	@$(BACKENDS_PYTEST) --pyargs multigrad_conformance --multigrad-backend $* --multigrad-samples full --multigrad-json plugins/multigrad-$*/conformance.json $(CERTIFIED_$*)
 	@cd plugins/multigrad-$* && "$(abspath $(BACKENDS_PY))" -m multigrad conformance --from conformance.json --report conformance.md --badge conformance.svg
 
 $(BACKENDS_VENV)/.ready: $(READY) conformance/pyproject.toml plugins/multigrad-special/pyproject.toml

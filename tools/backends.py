@@ -49,6 +49,21 @@ making = ("asarray", "astype", "arange", "empty_like", "eye", "full", "full_like
 functions = {name: placed(getattr(xp, name)) for name in making if hasattr(xp, name)}
 functions |= {name: summed(getattr(xp, name)) for name in ("sum", "prod")}"""
 
+# Each import of `marray.numpy` makes another class of arrays. Nothing in the rules knows of a mask.
+MARRAY = """\
+import abc, marray, numpy
+xp = marray.masked_namespace(numpy)
+class MArray(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        return (other.__module__, other.__name__) == ("marray", "MArray")
+types = (MArray,)
+def admit(xp, x):
+    if x.mask.any():
+        raise mg.errors.BackendError("backend 'marray': this array has masked elements, of which "
+            "derivative rules would count every one. Pass the values and the mask apart, as in "
+            "multigrad.sum(multigrad.where(x.mask, 0.0, x.data)).")"""
+
 LIBRARIES = {
     "sparse": Library(
         "sparse",
@@ -68,11 +83,7 @@ LIBRARIES = {
         "import cubed.array_api as xp\ntypes = (type(xp.asarray(0)),)",
         "capabilities=mg.Capabilities(mutable=False, data_dependent=False)",
     ),
-    "marray": Library(
-        "marray",
-        "marray",
-        "import marray, numpy\nxp = marray.masked_namespace(numpy)\ntypes = (type(xp.asarray(0)),)",
-    ),
+    "marray": Library("marray", "marray", MARRAY, "kernels={'admit': admit}"),
     "blosc2": Library(
         "blosc2",
         "blosc2",

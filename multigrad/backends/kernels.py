@@ -32,9 +32,10 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
 def admit(xp: Any, x: Any) -> None:
     """Raise if operations must not use the raw array `x`.
 
-    Examples are a tensor that its own library differentiates, and one with a sparse layout. A
-    backend with this kernel is called for each raw array that is passed to an operation or becomes
-    a Tensor. (`Backend.refused_types` refuses all arrays of a class, at no cost.)
+    Examples are a tensor that its own library differentiates, one with a sparse layout, and an
+    array with masked elements, of which derivative rules would count every one. A backend with this
+    kernel is called for each raw array that is passed to an operation or becomes a Tensor.
+    (`Backend.refused_types` refuses all arrays of a class, at no cost.)
     """
 
 

@@ -50,6 +50,23 @@ STAND_IN_EXEMPTIONS = {
     "isin/*/inverted": "array_api_strict 2.6 ignores invert=True",
 }
 
+ADMIT = '''
+
+def admit(xp: Any, x: Any) -> None:
+    """Raise if an element of `x` is masked; multigrad calls it for each array from outside.
+
+    The library leaves masked elements out of sums, means and products. Derivative rules use the
+    functions of the standard, which know no mask: they would count every element.
+    """
+    if bool(xp.any(xp.asarray(x.mask))):
+        raise mg.errors.BackendError(
+            "backend '${name}': this array has masked elements, of which derivative rules would "
+            "count every one. Pass the values and the mask apart, as in "
+            "multigrad.sum(multigrad.where(mask, 0.0, values))."
+        )
+'''
+"""The kernel of a library whose arrays have a mask."""
+
 
 FOUND = "multigrad has looked: "
 """The prefix of the line that `look` prints. The library may print other lines."""
@@ -206,6 +223,9 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
     return {
         "module": module,
         "imports": "\n".join(sorted((f"import {module} as xp", "import multigrad as mg"))),
+        "typing": "from typing import Any\n\n" if seen["masks"] else "",
+        "kernels": '\n        kernels={"admit": admit},' if seen["masks"] else "",
+        "admit": Template(ADMIT).substitute(name=name) if seen["masks"] else "",
         "root": module.partition(".")[0],
         "library": library,
         "types": f"({types})",

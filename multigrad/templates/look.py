@@ -51,6 +51,7 @@ def look(name: str) -> dict[str, Any]:
         "type": f"{type(x).__module__}.{type(x).__qualname__}",
         "module": type(x).__module__,
         "scalars": type(total) is not type(x),
+        "masks": _holds(lambda: tuple(x.mask.shape) == tuple(x.shape)),
         "capabilities": {
             "mutable": _holds(lambda: _is_seen(xp)),
             "defers": _holds(lambda: x * _Foreign() == "deferred"),

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from plugin_environments import ROOT, Environment
+from plugin_sites import Site
 
 import multigrad as mg
 from multigrad import cli, templates
@@ -164,6 +165,90 @@ def test_what_is_written_is_linted_and_typed(written: Path, installed: Environme
         cwd=written,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+MASKED = '''"""Arrays with a mask: NumPy's, and a mean leaves out what is masked."""
+import numpy
+
+
+class Array:
+    def __init__(self, data, mask=None):
+        self.data = numpy.asarray(data)
+        self.mask = numpy.zeros(self.data.shape, bool) if mask is None else numpy.asarray(mask)
+
+    dtype = property(lambda self: self.data.dtype)
+    shape = property(lambda self: self.data.shape)
+    ndim = property(lambda self: self.data.ndim)
+
+    def __bool__(self):
+        return bool(self.data)
+
+    def __truediv__(self, other):
+        return Array(self.data / _of_data(other), self.mask)
+
+
+def _of_data(x):
+    return x.data if isinstance(x, Array) else x
+
+
+def asarray(x, *, mask=None, dtype=None, device=None, copy=None):
+    mask = getattr(x, "mask", None) if mask is None else mask
+    return Array(numpy.asarray(_of_data(x), dtype=dtype, copy=copy), mask)
+
+
+def mean(x, *, axis=None, keepdims=False):
+    return Array(numpy.mean(x.data, axis=axis, keepdims=keepdims, where=~x.mask))
+
+
+def __getattr__(name):
+    theirs = getattr(numpy, name)
+    if name.startswith("__") or isinstance(theirs, type) or not callable(theirs):
+        return theirs
+
+    def function(*args, **kwargs):
+        out = theirs(*map(_of_data, args), **{k: v for k, v in kwargs.items() if k != "device"})
+        return Array(out) if isinstance(out, (numpy.ndarray, numpy.generic)) else out
+
+    return function
+'''
+
+
+def test_the_backend_of_a_library_with_masks_refuses_what_is_masked(tmp_path: Path) -> None:
+    """A mean of four elements, one of which is masked, would have a gradient of 1/4, not 1/3."""
+    site = Site(tmp_path)
+    site.module("veiled", MASKED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+        folder = templates.write("backend", "veiled_arrays", tmp_path, "veiled")
+    (folder / "multigrad_veiled_arrays").rename(tmp_path / "multigrad_veiled_arrays")
+    site.distribution("multigrad-veiled-arrays", veiled_arrays="multigrad_veiled_arrays")
+    out = site.run(
+        """
+        import veiled
+        import multigrad as mg
+
+        mean = mg.func.grad(mg.mean)
+        print(mean(veiled.asarray([1.0, 2.0, 3.0, 4.0])).data)
+        t = mg.asarray(veiled.asarray([1.0, 2.0]), requires_grad=True)
+        for enter in (mean, mg.asarray, mg.sin, lambda x: t * x, lambda x: mg.stack([t, x])):
+            try:
+                print(enter(veiled.asarray([1.0, 2.0], mask=[True, False])).data)
+            except mg.errors.BackendError as error:
+                print(error)
+        """
+    )
+    first, *others = out.splitlines()
+    assert first == "[0.25 0.25 0.25 0.25]"
+    assert others == 5 * [
+        "backend 'veiled_arrays': this array has masked elements, of which derivative rules would "
+        "count every one. Pass the values and the mask apart, as in "
+        "multigrad.sum(multigrad.where(mask, 0.0, values))."
+    ]
+
+
+def test_a_kernel_is_written_only_where_it_is_needed(written: Path) -> None:
+    backend = written / "multigrad-toy-arrays" / "multigrad_toy_arrays" / "backend.py"
+    assert "admit" not in backend.read_text()
 
 
 # ----- what is refused -----

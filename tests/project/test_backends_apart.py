@@ -4,6 +4,7 @@ and that there is one PyTorch for all.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -102,9 +103,21 @@ def test_the_long_level_takes_every_sample() -> None:
 
 def test_a_certificate_goes_to_its_plugin() -> None:
     assert (
-        "--multigrad-backend torch --multigrad-json plugins/multigrad-torch/conformance.json"
-        in planned("certificates", "BACKENDS=torch")
+        "--multigrad-backend torch --multigrad-samples full --multigrad-json "
+        "plugins/multigrad-torch/conformance.json" in planned("certificates", "BACKENDS=torch")
     )
+
+
+@pytest.mark.parametrize("name", ["mparray", "torch"])
+def test_a_certificate_is_of_the_full_level(name: str) -> None:
+    """Every test of the level has a result, but for special functions, and none has failed."""
+    folder = ROOT / "plugins" / f"multigrad-{name}"
+    found = json.loads((folder / "conformance.json").read_text())
+    assert found["samples"] == "full" and not found["problems"]
+    failed = [i for i, outcome in found["backends"][name]["tests"].items() if "failed" in outcome]
+    assert not failed
+    assert all(i.startswith("special.") for i in found["backends"][name]["not run"])
+    assert "full samples" in (folder / "conformance.md").read_text()
 
 
 def test_a_gpu_runs_pytorch_too() -> None:

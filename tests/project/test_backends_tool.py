@@ -56,3 +56,11 @@ def test_the_page_has_a_row_for_each_library() -> None:
     assert [line.split(" ")[1] for line in table.splitlines() if line.startswith("| ")][
         2:
     ] == sorted(tool.LIBRARIES)
+
+
+def test_the_page_shows_the_plugin_of_marray() -> None:
+    page = (ROOT / "docs" / "backends.md").read_text()
+    shown = "".join(
+        f"    {line}\n" if line else "\n" for line in tool.plugin("marray").splitlines()
+    )
+    assert shown.strip("\n") in page

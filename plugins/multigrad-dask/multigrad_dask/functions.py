@@ -20,6 +20,23 @@ from .unknown import FIX, any_in, same
 # ----- Creation -----
 
 
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+) -> Any:
+    """Dask names blocks that it does not make if they are not squares."""
+    dtype = xp.float64 if dtype is None else dtype
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    chunks = da.core.normalize_chunks("auto", shape, dtype=dtype)
+    rows, columns = (da.arange(n, chunks=c) for n, c in zip(shape, chunks, strict=True))
+    return (columns - rows[:, None] == k).astype(dtype)
+
+
 def linspace(
     start: Any,
     stop: Any,
@@ -30,11 +47,13 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """Dask takes real Python numbers only."""
+    """Dask takes real Python numbers only; arrays may have any shapes, as NumPy's."""
     if any(isinstance(x, (da.Array, complex)) for x in (start, stop)):
         start, stop = xp.asarray(start), xp.asarray(stop)
         steps = max(num - 1 if endpoint else num, 1)
-        points = start + (stop - start) * (xp.arange(num, dtype=xp.float64) / steps)
+        way = xp.arange(num, dtype=xp.float64) / steps
+        way = way.reshape((num,) + (1,) * max(start.ndim, stop.ndim))
+        points = start * (1.0 - way) + stop * way
         return points.astype(dtype or xp.result_type(start, stop))
     return xp.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
 
@@ -77,6 +96,8 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
     A reshape that Dask cannot do chunk by chunk is done in one chunk.
     """
+    if 0 in x.shape and not any_in(x.shape, shape):  # of which Dask takes some shapes only
+        return da.from_array(np.empty(x.shape, x.dtype).reshape(shape))
     if not any_in(x.shape, shape):
         try:
             return xp.reshape(x, shape, copy=copy)
@@ -98,14 +119,71 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    """Repeat chunk by chunk; by an array, the size is unknown until it is computed."""
     if axis is None:
         x, axis = x.ravel(), 0
-    return xp.repeat(x, repeats, axis=axis)
+    axis %= x.ndim
+    if isinstance(repeats, da.Array):
+        unknown = (float("nan"),) * x.numblocks[axis]
+        return _beside_repeats(_repeated, x, x, repeats, axis, unknown)
+    return da.map_blocks(
+        _repeated,
+        x,
+        repeats,
+        axis,
+        chunks=(
+            *x.chunks[:axis],
+            tuple(n * repeats for n in x.chunks[axis]),
+            *x.chunks[axis + 1 :],
+        ),
+        dtype=x.dtype,
+        meta=x._meta,
+    )
+
+
+def _beside_repeats(
+    function: Callable[..., Any], blocks: Any, x: Any, repeats: Any, axis: int, sizes: Any
+) -> Any:
+    """Apply `function` to each block, beside the repeats of the block of `x` that it belongs to."""
+    repeats = broadcast_to(repeats, (x.shape[axis],))
+    if not any_in(repeats.shape):
+        repeats = repeats.rechunk({0: x.chunks[axis]})
+    if not blocks.numblocks[axis] == repeats.numblocks[0] == x.numblocks[axis]:
+        _refuse("repeat", blocks.shape, x.shape)
+    axes = tuple(range(x.ndim))
+    return da.blockwise(
+        function,
+        axes,
+        blocks,
+        axes,
+        repeats,
+        (axis,),
+        axis=axis,
+        adjust_chunks={axis: sizes},
+        dtype=blocks.dtype,
+        meta=blocks._meta,
+        align_arrays=False,
+    )
+
+
+def _repeated(x: Any, repeats: Any, axis: int) -> Any:
+    return np.repeat(x, repeats, axis=axis)
+
+
+def _without_copies(g: Any, repeats: Any, axis: int) -> Any:
+    n = len(repeats)
+    rows = _added_rows(np.moveaxis(g, axis, 0), np.repeat(np.arange(n), repeats), n)
+    return np.moveaxis(rows[0], 0, axis)
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    """The axis may be omitted for a vector."""
-    return xp.take(x, indices, axis=0 if axis is None and x.ndim == 1 else axis)
+    """The axis may be omitted for a vector, and the indices may have any number of axes."""
+    axis = 0 if axis is None and x.ndim == 1 else axis
+    if indices.ndim == 1:
+        return xp.take(x, indices, axis=axis)
+    rows = xp.take(x, indices.ravel(), axis=axis)
+    axis %= x.ndim
+    return reshape(rows, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
@@ -332,11 +410,10 @@ def _spread_rows(values: Any, mask: Any) -> Any:
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
     """Add the rows within each chunk, then add the chunks."""
-    indices = (
-        indices.rechunk({0: values.chunks[0]})
-        if not any_in(values.shape, indices.shape)
-        else indices
-    )
+    if not any_in(values.shape, indices.shape):
+        indices = indices.rechunk({0: values.chunks[0]})
+    if values.numblocks[0] != indices.numblocks[0]:
+        _refuse("scatter_add", indices.shape, values.shape[:1])
     axes = tuple(range(2, values.ndim + 1))
     parts = da.blockwise(
         _added_rows,
@@ -356,6 +433,12 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 
 def _added_rows(values: Any, indices: Any, n: int) -> Any:
+    if len(values) != len(indices):  # NumPy would broadcast a single row
+        raise ValueError(
+            f"a block of {len(values)} rows is to be added at {len(indices)} places: arrays of "
+            "unknown sizes must have the same sizes block by block. Compute them before they are "
+            "rechunked: x.array.compute_chunk_sizes()."
+        )
     rows = np.zeros_like(values, shape=(1, n, *values.shape[1:]))
     np.add.at(rows[0], indices, values)
     return rows
@@ -364,24 +447,12 @@ def _added_rows(values: Any, indices: Any, n: int) -> Any:
 # ----- Fourier transforms: along an axis that lies in one chunk -----
 
 
-def _along_whole_axes(name: str) -> Callable[..., Any]:
+def _along_whole_axis(name: str) -> Callable[..., Any]:
     theirs = getattr(xp.fft, name)
 
     @wraps(theirs)
-    def function(x: Any, /, **kwargs: Any) -> Any:
-        axes = (
-            kwargs["axis"]
-            if "axis" in kwargs
-            else kwargs.get("axes", -1 if "shift" not in name and not name.endswith("n") else None)
-        )
-        if axes is None:
-            lengths = kwargs.get("s")
-            axes = tuple(range(x.ndim)) if lengths is None else tuple(range(-len(lengths), 0))
-        if "shift" not in name:
-            x = x.rechunk(
-                {a % x.ndim: -1 for a in (axes if isinstance(axes, (tuple, list)) else (axes,))}
-            )
-        return theirs(x, **kwargs)
+    def function(x: Any, /, *, axis: int = -1, **kwargs: Any) -> Any:
+        return theirs(x.rechunk({axis % x.ndim: -1}), axis=axis, **kwargs)
 
     return function
 
@@ -410,7 +481,24 @@ def mean_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     return _spread(xp, g / max(count, 1), x, axis, keepdims)
 
 
-RULES: dict[str, dict[str, Callable[..., Any]]] = {"sum": {"x": sum_vjp}, "mean": {"x": mean_vjp}}
+def repeat_vjp(xp: Any, g: Any, x: Any, repeats: Any, axis: Any) -> Any:
+    """Sum the copies of each element; those by an array within each block, for any sizes."""
+    flat, axis = (x.ravel(), 0) if axis is None else (x, axis % x.ndim)
+    if isinstance(repeats, da.Array):
+        if not any_in(g.shape):  # its blocks need not be those that `repeat` made
+            g, flat = g.rechunk({axis: -1}), flat.rechunk({axis: -1})
+        total = _beside_repeats(_without_copies, g, flat, repeats, axis, flat.chunks[axis])
+    else:
+        shape = (*flat.shape[: axis + 1], repeats, *flat.shape[axis + 1 :])
+        total = xp.sum(xp.reshape(g, shape), axis=axis + 1, dtype=g.dtype)
+    return xp.reshape(total, x.shape)
+
+
+RULES: dict[str, dict[str, Callable[..., Any]]] = {
+    "mean": {"x": mean_vjp},
+    "repeat": {"x": repeat_vjp},
+    "sum": {"x": sum_vjp},
+}
 
 FUNCTIONS: dict[str, Callable[..., Any]] = (
     {
@@ -419,6 +507,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = (
             broadcast_to,
             can_cast,
             clip,
+            eye,
             from_dlpack,
             getitem,
             linspace,
@@ -436,18 +525,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = (
     | {name: _extremum(name) for name in ("max", "min")}
     | {name: _filled(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")}
     | {
-        f"fft.{name}": _along_whole_axes(name)
-        for name in (
-            "fft",
-            "fftn",
-            "hfft",
-            "ifft",
-            "ifftn",
-            "ihfft",
-            "irfft",
-            "irfftn",
-            "rfft",
-            "rfftn",
-        )
+        f"fft.{name}": _along_whole_axis(name)
+        for name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft")
     }
 )

@@ -19,6 +19,9 @@ def of_chunks(function: Callable[..., Any], signature: str, *arrays: Any, **size
 
     `signature` is that of a generalized ufunc.
     """
+    if any(0 in x.shape for x in arrays):  # Dask divides by the sizes; nothing is to be computed
+        outs = function(*map(_regular, arrays))
+        return tuple(map(da.from_array, outs)) if isinstance(outs, tuple) else da.from_array(outs)
     outs = function(*[np.ones((1,) * x.ndim, x.dtype) for x in arrays])
     dtypes = [out.dtype for out in outs] if isinstance(outs, tuple) else outs.dtype
     return da.apply_gufunc(
@@ -29,6 +32,12 @@ def of_chunks(function: Callable[..., Any], signature: str, *arrays: Any, **size
         output_sizes=sizes or None,
         allow_rechunk=True,
     )
+
+
+def _regular(x: Any) -> Any:
+    """An array of NumPy like `x`; of matrices, they are identities."""
+    one = np.eye(*x.shape[-2:]) if x.ndim > 1 else np.ones(())
+    return np.broadcast_to(one, x.shape).astype(x.dtype)
 
 
 def _tall(x: Any) -> bool:

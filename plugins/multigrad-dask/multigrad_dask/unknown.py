@@ -41,6 +41,7 @@ EXACT = frozenset(
         "nanmin",
         "permute_dims",
         "refuse",
+        "repeat",
         "reshape",
         "scatter_add",
         "softmax",

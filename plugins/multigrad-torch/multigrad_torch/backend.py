@@ -21,7 +21,6 @@ from multigrad.registry import OPS
 from .exemptions import EXEMPTIONS
 
 SPECIAL = (
-    "digamma",
     "entr",
     "erf",
     "erfc",
@@ -43,7 +42,8 @@ SPECIAL = (
 """The functions of torch.special that are as exact as those of multigrad-special.
 
 In float64, torch's ndtr is 0 below -8.3, its gammaln loses digits near 1 and 2, its gammainc and
-gammaincc lose some and do not propagate nan, and its polygamma takes one order for all elements.
+gammaincc lose some and do not propagate nan. Its polygamma takes one order for all elements, and
+its digamma no complex numbers.
 """
 
 
@@ -104,6 +104,8 @@ def make() -> mg.Backend:
         "torch",
         Namespace(),
         (torch.Tensor,),
+        # whose means and products leave out elements that derivative rules count
+        refused_types=(torch.masked.MaskedTensor,),
         functions={f.__name__: f for f in functions}
         | {
             **{name: _promoting(getattr(torch, name)) for name in ("fmax", "fmin", "fmod")},
@@ -281,7 +283,7 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """The bounds may be 0-d arrays; they determine the dtype and the device."""
+    """The bounds may be arrays of any shapes; they determine the dtype and the device."""
     arrays = [x for x in (start, stop) if isinstance(x, torch.Tensor)]
     if arrays:
         device = arrays[0].device if device is None else device
@@ -290,6 +292,12 @@ def linspace(
             if dtype is None
             else dtype
         )
+        ndim = max(x.ndim for x in arrays)
+        if ndim:
+            steps = max(num - 1 if endpoint else num, 1)
+            way = torch.arange(num, dtype=torch.float64, device=device) / steps
+            way = way.reshape((num,) + (1,) * ndim)
+            return (start * (1 - way) + stop * way).to(dtype)
         start, stop = (x.item() if isinstance(x, torch.Tensor) else x for x in (start, stop))
     return xp.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
 

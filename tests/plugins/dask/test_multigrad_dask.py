@@ -5,8 +5,10 @@ chunks.
 from __future__ import annotations
 
 import operator
+import re
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad import func
+from multigrad import extend, func
 from multigrad.errors import BackendError
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -452,6 +454,117 @@ def test_the_place_of_one_number() -> None:
         float(mg.interp(da.asarray(0.5), da.arange(3, chunks=3), da.asarray([0.0, 2.0, 4.0])))
         == 1.0
     )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda x: da.ma.masked_array(x, mask=x > 1.0),
+            "the chunks of this Dask array are masked arrays, of which derivative rules would "
+            "count every element. Pass the values and the mask apart, as in multigrad.sum("
+            "multigrad.where(da.ma.getmaskarray(x), 0.0, da.ma.getdata(x))).",
+        ),
+        (
+            lambda x: x.map_blocks(np.matrix),
+            "the chunks of this Dask array are of the type numpy.matrix, which may not follow the "
+            "Array API standard. Convert them to plain arrays first: x.map_blocks(numpy.asarray).",
+        ),
+    ],
+)
+def test_chunks_that_are_no_plain_arrays_are_refused(
+    make: Callable[[Any], Any], message: str
+) -> None:
+    """A mean of a masked array has fewer elements than its gradient would count."""
+    x = make(da.from_array(X, chunks=(2, 2)))
+    for enter in (mg.sin, mg.asarray, func.grad(mg.mean), lambda x: leaf() + x):
+        with pytest.raises(BackendError, match=re.escape(f"backend 'dask': {message}")):
+            enter(x)
+
+
+def test_the_way_out_of_a_masked_array() -> None:
+    x = da.ma.masked_array(da.from_array(X, chunks=(2, 2)), mask=X > 1.0)
+    values, mask = mg.asarray(da.ma.getdata(x), requires_grad=True), da.ma.getmaskarray(x)
+    mean = mg.sum(mg.where(mask, 0.0, values)) / mg.sum(mg.astype(~mask, values.dtype))
+    mean.backward()
+    assert np.allclose(mean.compute(), x.mean().compute())
+    assert np.allclose(values.grad.compute(), (X <= 1.0) / (X <= 1.0).sum())
+
+
+def test_lengths_without_axes_are_those_of_the_last_axes() -> None:
+    x = leaf(np.arange(24.0).reshape(4, 3, 2), chunks=(2, 2, 1))
+    y = mg.asarray(x.array.compute(), requires_grad=True)
+    for t in (x, y):
+        mg.sum(mg.abs(mg.fft.fftn(t, s=(4, 4))) ** 2).backward()
+    assert mg.fft.fftn(x, s=(4, 4)).shape == (4, 4, 4)
+    assert np.allclose(x.grad.compute(), y.grad.array)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 5), (5, 2), (0, 3)])
+def test_the_diagonal_of_a_matrix_that_is_no_square(shape: tuple[int, ...]) -> None:
+    for k in (-4, -1, 0, 1, 4):
+        made = mg.namespace("dask").eye(*shape, k=k, dtype=np.float32)
+        assert made.dtype == np.float32
+        assert np.array_equal(made.compute(), np.eye(*shape, k=k))
+
+
+def test_matrices_without_elements_beside_others() -> None:
+    none, one = da.zeros((0, 2, 2), chunks=1), da.ones((2, 1), chunks=1)
+    assert mg.linalg.solve(none, one).compute().shape == (0, 2, 1)
+    assert mg.linalg.solve(one @ one.T, da.zeros((2, 0))).compute().shape == (2, 0)
+    x = mg.asarray(da.ones((2, 3), chunks=1)[:, :0], requires_grad=True)
+    mg.sum(mg.linalg.svdvals(x)).backward()
+    assert x.grad.compute().shape == (2, 0)
+    assert mg.linalg.matrix_norm(da.zeros((0, 2, 3), chunks=1), ord=2).compute().shape == (0,)
+    assert mg.linalg.matrix_norm(da.ones((2, 2, 3), chunks=1), ord="nuc").compute().shape == (2,)
+
+
+def test_repeats_that_are_an_array(lazy: Any) -> None:
+    """The size is unknown; the gradient is summed block by block."""
+    times = np.array([2, 0, 3, 1, 0, 1])
+    plain = mg.asarray(X, requires_grad=True)
+    for axis, n in ((0, 6), (None, X.size)):
+        repeats = np.resize(times, n)
+        mg.sum(mg.repeat(plain, repeats, axis=axis) ** 2).backward()
+        x = leaf(chunks=(2, 2))
+        y = mg.repeat(x, da.from_array(repeats, chunks=4), axis=axis)
+        mg.sum(y**2).backward()
+        assert x.grad.array.chunks == x.array.chunks
+        assert np.allclose(x.grad.compute(scheduler="synchronous"), plain.grad.array)
+        plain.grad = None
+
+
+def test_repeats_that_are_an_array_beside_one_in_other_chunks() -> None:
+    x = leaf(chunks=(2, 2))
+    y = mg.repeat(x, da.from_array(np.array([2, 0, 3, 1, 0, 1]), chunks=2), axis=0)
+    y.array.compute_chunk_sizes()
+    weights = np.arange(28.0).reshape(7, 4)
+    mg.sum(y * da.from_array(weights, chunks=(3, 4))).backward()
+    expected = mg.asarray(X, requires_grad=True)
+    mg.sum(mg.repeat(expected, np.array([2, 0, 3, 1, 0, 1]), axis=0) * weights).backward()
+    assert np.allclose(x.grad.compute(), expected.grad.array)
+
+
+def test_rows_of_unknown_sizes_are_not_added_at_other_places() -> None:
+    """NumPy would add a single row at each place."""
+    values, places = da.ones(4, chunks=4), da.arange(4, chunks=4)
+    one = values[da.from_array(np.arange(4) == 1, chunks=4)]
+    scatter_add = extend.raw_namespace("dask").scatter_add
+    with pytest.raises(
+        ValueError, match=r"a block of 1 rows is to be added at 4 places: arrays of "
+    ):
+        scatter_add(one, places, 4).compute(scheduler="synchronous")
+    with pytest.raises(
+        BackendError, match=r"scatter_add: an array of shape \(4,\) cannot be given"
+    ):
+        scatter_add(one, da.arange(4, chunks=2), 4)
+
+
+def test_a_gradient_that_is_the_same_for_all_examples() -> None:
+    """That of a linear function has no axis of examples, unlike its argument, whose chunks it gets."""
+    x = da.from_array(X, chunks=(2, 2))
+    pulled = func.vmap(lambda row: func.vjp(lambda y: y * 2.0, row)[1](da.ones(4))[0])(x)
+    assert np.array_equal(np.asarray(pulled), np.full((6, 4), 2.0))
 
 
 def test_take_from_a_vector() -> None:

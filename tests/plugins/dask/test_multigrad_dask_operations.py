@@ -14,6 +14,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import extend
+from multigrad.errors import GradientError
 from multigrad.registry import OPS
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -104,38 +105,33 @@ def differentiated(
     ]
 
 
-def problems(name: str) -> Iterator[tuple[Any, Any, list[int]]]:
-    """The first samples of an operation: the values for NumPy, and where its floating arrays
-    are.
-    """
-    op, count = OPS[name], 0
+def problems(name: str) -> Iterator[tuple[Any, list[int]]]:
+    """The samples of an operation: the values for NumPy, and where its floating arrays are."""
+    op = OPS[name]
     for sample in samples_of(name):
         if isinstance(sample, Kink) or sample.checks:
             continue
-        problem = Problem.of(op, sample)
-        arrays = [v for v in problem.values if isinstance(v, np.ndarray)]
-        if any(a.size for a in arrays) and count < 2:
-            count += 1
-            yield (
-                sample,
-                problem.values,
-                [
-                    i
-                    for i, v in enumerate(problem.values)
-                    if isinstance(v, np.ndarray) and is_floating(v)
-                ],
-            )
+        values = Problem.of(op, sample).values
+        yield (
+            values,
+            [i for i, v in enumerate(values) if isinstance(v, np.ndarray) and is_floating(v)],
+        )
 
 
 def compare(
     name: str, make: Callable[[Any], Any], refused: type[Exception] | tuple[type[Exception], ...]
 ) -> None:
     op, of_dask, of_numpy = OPS[name], Target("dask"), Target("numpy")
-    for _, values, places in problems(name):
+    for values, places in problems(name):
+        if make is unknown and not all(v.size for v in values if isinstance(v, np.ndarray)):
+            continue  # an extremum of an array without elements is an error when it is computed
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plain = mapped(of_numpy._raw, values)
-            expected = differentiated(op, of_numpy.function(op), plain, places)
+            try:
+                expected = differentiated(op, of_numpy.function(op), plain, places)
+            except GradientError:
+                continue
             chunked = mapped(
                 lambda v: make(np.array(v)) if isinstance(v, np.ndarray) else of_dask._raw(v),
                 values,
@@ -148,16 +144,19 @@ def compare(
             outs, gradients = dask.compute(outs, gradients, scheduler="synchronous")
         for out, other in zip(outs, expected[0], strict=True):
             if isinstance(other, mg.Tensor) and not name.startswith("empty"):
-                np.testing.assert_allclose(out, other.array, rtol=1e-7, atol=1e-9)
+                single = str(other.dtype) in ("float32", "complex64")
+                np.testing.assert_allclose(
+                    out, other.array, rtol=1e-5 if single else 1e-7, atol=1e-9
+                )
         for g, other in zip(gradients, expected[1], strict=True):
             assert (g is None) == (other is None)
             if g is not None:
-                np.testing.assert_allclose(g, other.array, rtol=1e-6, atol=1e-8)
+                np.testing.assert_allclose(g, other.array, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_computed(name: str) -> None:
-    compare(name, known, ())
+    compare(name, known, GradientError if name == "unindex" else ())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -279,3 +279,88 @@ def test_tensor_on_the_left() -> None:
     assert numbers(x.grad.array) == [mp.mpf(3)]
     with pytest.raises(mg.errors.GradientError, match="requires grad"):
         array([mp.mpf(3)]) * x
+
+
+# ----- what mparray lacks, beside NumPy -----
+
+NAN = [[0.5, np.nan, -1.0, np.nan], [np.inf, 2.0, np.nan, -np.inf], [np.nan, 1.0, 1.0, 0.0]]
+Z = np.array([[1.0 + 2.0j, -0.5j, 3.0], [0.25, 1.0j, -2.0 + 1.0j]])
+EMPTY: dict[str, Callable[[Any, Any], Any]] = {
+    "cholesky": lambda linalg, x: linalg.cholesky(x),
+    "eigh": lambda linalg, x: tuple(linalg.eigh(x)),
+    "eig": lambda linalg, x: tuple(linalg.eig(x * (1 + 0j))),
+    "inv": lambda linalg, x: linalg.inv(x),
+    "qr": lambda linalg, x: tuple(linalg.qr(x)),
+    "qr, complete": lambda linalg, x: tuple(linalg.qr(x, mode="complete")),
+    "solve": lambda linalg, x: linalg.solve(x, x),
+    "svd": lambda linalg, x: tuple(linalg.svd(x)),
+    "svd, reduced": lambda linalg, x: tuple(linalg.svd(x, full_matrices=False)),
+}
+ANY_MATRIX = ("qr", "qr, complete", "svd", "svd, reduced")
+
+
+def like_numpy(found: Any, expected: Any) -> None:
+    found, expected = (x if isinstance(x, tuple) else (x,) for x in (found, expected))
+    for f, e in zip(found, expected, strict=True):
+        assert f.shape == e.shape and f.dtype == e.dtype
+        assert np.array_equal(f.numpy(), e, equal_nan=True)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_nan_is_sorted_behind_every_number(descending: bool) -> None:
+    x = mg.asarray(array(NAN))
+    for axis in (0, 1):
+        expected = np.sort(NAN, axis=axis)
+        order = mg.argsort(x, axis=axis, descending=descending)
+        for found in (
+            mg.sort(x, axis=axis, descending=descending),
+            mg.take_along_axis(x, order, axis=axis),
+        ):
+            like_numpy(found, np.flip(expected, axis=axis) if descending else expected)
+    assert mg.argsort(x, axis=1).tolist() == [[2, 0, 1, 3], [3, 1, 0, 2], [3, 1, 2, 0]]
+    like_numpy(mg.nanmedian(x[:, 1:], axis=0), np.nanmedian(np.asarray(NAN)[:, 1:], axis=0))
+
+
+def test_nan_is_not_clipped() -> None:
+    x = mg.asarray(array(NAN))
+    like_numpy(mg.clip(x, -1.0, 1.0), np.clip(NAN, -1.0, 1.0))
+    like_numpy(mg.clip(x, array([np.nan, 0.0, 0.0, 0.0])), np.clip(NAN, [np.nan, 0, 0, 0], None))
+    like_numpy(mg.corrcoef(mg.asarray(array(0.5))), np.asarray(np.nan))
+
+
+def test_the_variance_of_complex_numbers_is_real() -> None:
+    x = mg.asarray(xp.asarray(Z), requires_grad=True)
+    for f, theirs in ((mg.var, np.var), (mg.std, np.std)):
+        for options in ({}, {"axis": 0}, {"axis": 1, "correction": 1, "keepdims": True}):
+            found = f(x, **options).detach()
+            expected = theirs(Z, **options)
+            assert found.dtype == expected.dtype and np.allclose(found.numpy(), expected)
+    mg.var(x).backward()
+    assert np.allclose(x.grad.numpy(), 2 * (Z - Z.mean()) / Z.size)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_matrices_without_elements(name: str) -> None:
+    shapes = (
+        (0, 0),
+        (2, 0, 0),
+        (0, 2, 2),
+        *(((0, 2), (2, 0), (0, 3, 2)) if name in ANY_MATRIX else ()),
+    )
+    for shape in shapes:
+        for dtype in (np.float64, np.complex128):
+            x = np.zeros(shape, dtype=dtype)
+            found = EMPTY[name](mg.linalg, mg.asarray(xp.asarray(x)))
+            like_numpy(found, EMPTY[name](np.linalg, x))
+
+
+def test_sums_without_elements() -> None:
+    x = mg.asarray(xp.ones((2, 0)))
+    assert mg.vecdot(x, x).tolist() == mg.linalg.vecdot(x, x).tolist() == [0.0, 0.0]
+
+
+def test_bounds_of_several_axes() -> None:
+    start, stop = np.array([[0.5], [2.0]]), np.array([1.0, -1.0, 0.25])
+    for endpoint in (True, False):
+        found = mg.linspace(mg.asarray(array(start)), mg.asarray(array(stop)), 5, endpoint=endpoint)
+        assert np.allclose(found.numpy(), np.linspace(start, stop, 5, endpoint=endpoint))

@@ -108,6 +108,12 @@ def test_what_has_another_layout_is_refused() -> None:
             BackendError, match=r"a torch.Tensor that is quantized .* t.dequantize\(\)."
         ):
             mg.asarray(quantized)
+        # a mean of it has fewer elements than its gradient would count
+        masked = torch.masked.masked_tensor(X, X > 1)
+        with pytest.raises(
+            BackendError, match=r"MaskedTensor do not follow the Array API standard"
+        ):
+            func.grad(mg.mean)(masked)
 
 
 def test_no_graph_of_pytorch_is_made() -> None:
@@ -400,6 +406,27 @@ def test_indices_of_several_axes() -> None:
     mg.take(x, key, axis=0).sum().backward()
     assert values(x.grad).sum(axis=1).tolist() == [4.0, 8.0, 4.0]
     assert mg.take(x[:, :0], key[:, :1], axis=0).shape == (2, 1, 0)
+
+
+def test_bounds_of_several_axes() -> None:
+    start, stop = leaf(X[:2, None].clone()), leaf(X[1:].clone())
+    for endpoint in (True, False):
+        for num in (0, 1, 5):
+            made = mg.linspace(start, stop, num, endpoint=endpoint)
+            expected = np.linspace(values(start), values(stop), num, endpoint=endpoint)
+            assert np.allclose(values(made), expected) and made.dtype == X.dtype
+    mg.linspace(start, stop, 5)[1].sum().backward()
+    assert np.allclose(values(start.grad), 3 * 0.75) and np.allclose(values(stop.grad), 2 * 0.25)
+    assert mg.linspace(X[:2].float(), 1.0, 3).dtype == torch.float32
+
+
+def test_logarithms_of_gamma_of_complex_numbers() -> None:
+    z = torch.tensor([0.5 + 1j, -1.5 + 0.25j, 3.0 - 2j], dtype=torch.complex128)
+    t, expected = leaf(z), mg.asarray(z.numpy(), requires_grad=True)
+    for x in (t, expected):
+        mg.sum(mg.real(mg.special.loggamma(x))).backward()
+    assert np.allclose(values(mg.special.digamma(t)), mg.special.digamma(expected).detach().array)
+    assert np.allclose(values(t.grad), expected.grad.array)
 
 
 def test_stacks_of_no_rows_are_transformed() -> None:
