@@ -19,7 +19,7 @@ import numpy as np
 from multigrad import Backend, extend
 from multigrad.registry import OPS, Op
 
-from . import batches, checks, kernels, randomly
+from . import batches, checks, kernels, keywords, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
 from .sample import Kink, Refused, Sample, leaves
@@ -180,6 +180,11 @@ def unsampled(op: Op) -> bool:
     return not samples_of(op.name)
 
 
+def unset(op: Op) -> list[str]:
+    """Return the keywords that no sample of an operation sets, so that they would not be tested."""
+    return keywords.unsampled(op, samples_of(op.name))
+
+
 def to_add(op: Op) -> str:
     """Where to add the samples of an operation that has none."""
     if not op.module.startswith("multigrad."):
@@ -196,17 +201,25 @@ def _of_operation(
 ) -> Iterator[Cell]:
     """Yield the tests of an operation, on its registered samples or on the given ones."""
     samples = samples_of(op.name) if samples is None else samples
+    of_keywords = [sample for sample, _ in keywords.tested(op, samples)]
     chosen = [
-        (check, sample, run, _short(op, check, sample is samples[0] or sample.checks == (check,)))
+        (
+            check,
+            sample,
+            run,
+            _short(op, check, sample is samples[0] or sample.checks == (check,)),
+            check == "forward" and sample in of_keywords,
+        )
         for sample in samples
         for check, run in _checks(backend, op, sample)
     ]
     if samples:
-        chosen += [(check, sample, run, True) for check, sample, run in _derived(op, samples[0])]
+        derived = _derived(op, samples[0])
+        chosen += [(check, sample, run, True, False) for check, sample, run in derived]
     for single in (False, True):
-        for check, sample, run, short in chosen:
+        for check, sample, run, short, keyword in chosen:
             if not (single and check in ("conversion", "promotion")):
-                yield _cell(backend, op, check, sample, run, single, short=short)
+                yield _cell(backend, op, check, sample, run, single, short=short, keyword=keyword)
     if samples and not samples[0].checks:
         sample = samples[0]
         check, run = (
@@ -214,6 +227,11 @@ def _of_operation(
         )
         for variant in backend.variants:
             yield _cell(backend, op, check, sample, run, False, variant)
+    for sample, keyword in keywords.tested(op, samples):
+        if keyword == "device":
+            for variant in backend.variants:
+                run = checks.forward
+                yield _cell(backend, op, "forward", sample, run, False, variant, keyword=True)
 
 
 def _short(op: Op, check: str, first: bool) -> bool:
@@ -236,20 +254,29 @@ def _cell(
     single: bool,
     variant: str = "",
     short: bool = True,
+    keyword: bool = False,
 ) -> Cell:
     def execute(target: Target) -> None:
-        run(checks.Case(target, op, sample))
+        try:
+            run(checks.Case(target, op, sample))
+        except Exception as error:
+            error.add_note(f"in {keywords.call_of(op, sample)}")
+            raise
 
     needs = (
         sample.capabilities | BACKWARDS
         if (check, sample.label) == ("layout", "reversed")
         else sample.capabilities
     )
-    short = (short and bool(sample.short)) or (
-        check in RULES
-        and backend.name == "numpy"
-        and not single
-        and op.module.startswith("multigrad.ops")
+    short = (
+        (short and bool(sample.short))
+        or keyword
+        or (
+            check in RULES
+            and backend.name == "numpy"
+            and not single
+            and op.module.startswith("multigrad.ops")
+        )
     )
     return Cell(backend.name, op.name, check, sample.label, execute, short, single, variant, needs)
 

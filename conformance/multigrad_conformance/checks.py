@@ -30,7 +30,7 @@ from .problem import (
     widened,
 )
 from .rule_calls import Given, assert_each_output, unwritten_gradients
-from .sample import Kink, Refused, Sample, leaves
+from .sample import OWN_DEVICE, Kink, Refused, Sample, leaves
 from .target import Target, call
 
 
@@ -62,8 +62,14 @@ def forward(case: Case) -> None:
         x = mg.asarray(raw)
         return x.requires_grad_() if requires_grad and x.array.dtype in _floating(target) else x
 
+    # what a function moves to a device comes from the default one
+    elsewhere = target.device is not None and any(v is OWN_DEVICE for v in leaves(problem.values))
+    source = Target(target.name, single=target.single) if elsewhere else target
     values = [
-        _mapped_raw(partial(wrapped, requires_grad=check and role != "plain"), target.raw(v))
+        _mapped_raw(
+            partial(wrapped, requires_grad=check and role != "plain"),
+            (target if v is OWN_DEVICE else source).raw(v),
+        )
         for role, v in zip(op.roles.values(), problem.values, strict=True)
     ]
     values = _on_device(target, op, problem, values)
@@ -74,7 +80,7 @@ def forward(case: Case) -> None:
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
         _assert_outputs(target, out, problem, sample, dtype)
-        if raws:  # the function accepts raw arrays as well
+        if raws and not elsewhere:  # the function accepts raw arrays as well
             plain = _on_device(target, op, problem, [target.raw(v) for v in problem.values])
             _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
     if check:
@@ -83,6 +89,24 @@ def forward(case: Case) -> None:
                 "the operation has no derivative, yet its result requires grad"
             )
     _assert_unchanged(target, raws)
+    if "copy" in op.roles and target.capabilities.mutable and not elsewhere:
+        _assert_copied(target, out, raws, problem.values[list(op.roles).index("copy")])
+
+
+def _assert_copied(
+    target: Target, out: Any, raws: Sequence[tuple[Any, Any]], asked: bool | None
+) -> None:
+    """Write into a result: an argument must not show it after copy=True, and must after False."""
+    if asked is None or len(raws) != 1 or not raws[0][1].size:
+        return
+    raw, before = raws[0]
+    (out.array if isinstance(out, mg.Tensor) else out)[...] = 7
+    shown = not np.array_equal(target.numpy(raw), before, equal_nan=before.dtype.kind in "fc")
+    assert shown is not asked, (
+        "the result shares memory with the argument, in spite of copy=True"
+        if asked
+        else "the result is a copy, in spite of copy=False"
+    )
 
 
 def _transformed(target: Target, op: Op, problem: Problem) -> Any:
@@ -468,14 +492,16 @@ def second(case: Case) -> None:
 
 
 def kink(case: Case) -> None:
-    """At a kink or a singular point, check the stated gradients."""
+    """At a kink or a singular point, check the values and the stated gradients."""
     target, op, sample = case
     assert isinstance(sample, Kink)
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     with np.errstate(all="ignore"):
-        outs = tensors_of(call(op, target.function(op), problem.replaced(xs, values)))
+        out = call(op, target.function(op), problem.replaced(xs, values))
+        _assert_outputs(target, out, problem, sample)
+        outs = tensors_of(out)
         ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
         grads = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
     _assert_stated(case, grads, sample.gradients, "gradient")

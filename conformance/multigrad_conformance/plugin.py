@@ -168,9 +168,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _told(error: BaseException) -> str:
-    """Return the first lines of an error as one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines)[:200]}"
+    """Return the first lines of an error, and the call that it is about, as one line."""
+    words = " ".join(str(error).split())[:200]
+    return " ".join((f"{type(error).__name__}: {words}", *getattr(error, "__notes__", ())))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

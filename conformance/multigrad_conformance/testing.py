@@ -273,9 +273,8 @@ def _execute(cell: cells.Cell) -> Iterator[Failure]:
     except pytest.fail.Exception as error:
         yield Failure(where, str(error), AssertionError(str(error)))
     except Exception as error:
-        yield Failure(
-            where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}", error
-        )
+        told = str(error) if _is_ours(error) else f"{type(error).__name__}: {error}"
+        yield Failure(where, "\n".join((told, *getattr(error, "__notes__", ()))), error)
 
 
 def _operation(op: str | Op) -> Op:
@@ -421,7 +420,8 @@ def _message(title: str, failures: Sequence[Failure]) -> str:
     """Return the first failure in full, and one line for each of the others."""
     first, *others = failures
     lines = [f"{title}: {first.where}: {first.text}"]
-    lines += [f"also {f.where}: {f.text.partition(chr(10))[0][:200]}" for f in others[:SHOWN]]
+    # numpy.testing begins with an empty line
+    lines += [f"also {f.where}: {' '.join(f.text.split())[:200]}" for f in others[:SHOWN]]
     if len(others) > SHOWN:
         lines.append(f"and {len(others) - SHOWN} more")
     return "\n".join(lines)

@@ -100,32 +100,32 @@ def written(folder: Path, results: Any, name: str = "a.json") -> str:
             "2 passed, 1 exempt, 1 missing",
             "one: conformant (short): 2 passed, 1 missing, 1 exempt",
         ),
-        (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed"),
-        (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed"),
+        (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed (short)"),
+        (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed (short)"),
         (
             changed(not_run=["sin/jvp/real"]),
             "partial",
             "1 of 5 tests were not run",
-            "one: partial run: 2 passed",
+            "one: partial run (short): 2 passed",
         ),
         (
             changed(not_run=None),
             "partial",
             "the certificate does not say which tests were left out",
-            "one: partial run: 2 passed",
+            "one: partial run (short): 2 passed",
         ),
-        (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died"),
+        (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died (short)"),
         (
             changed(tests={"cos/vjp/real": ["exempt", "a bug"]}),
             "untested",
             "no test has passed",
-            "one: untested",
+            "one: untested (short)",
         ),
         (
             {**GOOD, "problems": {"test_saves[sin]": "keeps x"}},
             "failed",
             "the suite has problems: test_saves[sin]",
-            "one: failed",
+            "one: failed (short)",
         ),
     ],
 )
@@ -145,7 +145,7 @@ def test_the_verdict(results: Any, word: str, why: str, told: str) -> None:
 def test_a_badge_of_several_backends_is_that_of_the_worst() -> None:
     two = deepcopy(GOOD)
     two["backends"]["two"] = with_tests(sin_vjp_real="failed")["backends"]["one"]
-    assert badge.message(two) == ("failed", "two: 1 failed")
+    assert badge.message(two) == ("failed", "two: 1 failed (short)")
     assert badge.message({**GOOD, "backends": {}}) == ("untested", "untested")
 
 
@@ -685,7 +685,7 @@ def test_a_filtered_run_says_so(site: Site) -> None:
         and run["device"] == "cpu"
         and run["python"].endswith(".".join(map(str, sys.version_info[:3])))
     )
-    assert "partial run: " in (site.folder / "out" / "conformance.svg").read_text()
+    assert "partial run (short): " in (site.folder / "out" / "conformance.svg").read_text()
     assert re.search(r"partial: \d+ of \d+ tests were not run", done.stdout)
 
 
