@@ -23,7 +23,7 @@ from . import batches, checks, kernels, keywords, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
 from .sample import Kink, Refused, Sample, leaves
-from .samples import samples_of
+from .samples import samples_of, trouble_of
 from .target import Target
 
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
@@ -183,6 +183,11 @@ def unsampled(op: Op) -> bool:
 def unset(op: Op) -> list[str]:
     """Return the keywords that no sample of an operation sets, so that they would not be tested."""
     return keywords.unsampled(op, samples_of(op.name))
+
+
+def trouble(op: Op) -> str:
+    """Return why some samples of an operation cannot be used, "" if all can."""
+    return trouble_of(op.name)
 
 
 def to_add(op: Op) -> str:

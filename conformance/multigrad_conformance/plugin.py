@@ -271,11 +271,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _unsampled() -> Iterator[str]:
-    """Yield a line for each operation that no test is about, whatever was selected."""
+    """Yield a line for each operation that is not tested, or in part, whatever was selected."""
     from multigrad.registry import OPS
 
     from . import cells
 
     for op in OPS.values():
-        if cells.unsampled(op):
+        if cells.trouble(op):
+            yield f"{op.name}: not all of its samples can be used: {cells.trouble(op)}"
+        elif cells.unsampled(op):
             yield f"{op.name}: not tested: it has no samples; {cells.to_add(op)}"

@@ -114,12 +114,15 @@ def test_exemptions(conformance_backend: str) -> None:
 
 
 def test_samples(conformance_operation: str) -> None:
-    """Every operation must have samples, and every keyword one in which it is not the default.
+    """Every operation must have samples that can be used, and every keyword one that sets it.
 
     A plugin's come from the hook multigrad_samples.
     """
     operation = conformance_operation
     op = OPS[operation]
+    assert not cells.trouble(op), (
+        f"the samples of {operation!r} of {op.module} cannot all be used: {cells.trouble(op)}"
+    )
     assert not cells.unsampled(op), (
         f"the operation {operation!r} of {op.module} has no samples: {cells.to_add(op)}"
     )

@@ -24,8 +24,9 @@ from multigrad.registry import OPS, Op
 
 from . import cells
 from .function_checks import CHECKS
+from .reading import read
 from .sample import Draw, Sample
-from .samples import samples_of
+from .samples import samples_of, trouble_of
 from .subject import PRECISIONS, Subject
 from .target import Target
 from .tolerance import Tolerance
@@ -224,8 +225,8 @@ def check_rule(
 
     Tests that a backend exempts, or declares as missing, are left out. Returns None. Raises
     AssertionError with the name of the operation, and for each failure the backend and the id of
-    the test. Raises ValueError for an unknown operation, level or check, and if there are no
-    samples.
+    the test. Raises ValueError for an unknown operation, level or check, if there are no samples,
+    and if some cannot be used; TypeError if `samples` is no list or function.
     """
     __tracebackhide__ = True
     _assert_asserts("check_rule")
@@ -234,6 +235,11 @@ def check_rule(
     names = _backends(backends)
     declared = _operation(op)
     given = None if samples is None else _samples(declared, samples)
+    if given is None and trouble_of(declared.name):
+        raise ValueError(
+            f"check_rule: the samples of {declared.name!r} of {declared.module} cannot all be "
+            f"used: {trouble_of(declared.name)}"
+        )
     if not (samples_of(declared.name) if given is None else given):
         raise ValueError(
             f"check_rule: the operation {declared.name!r} has no samples: pass "
@@ -296,18 +302,21 @@ def _samples(op: Op, given: Any) -> tuple[Sample, ...]:
 
     All belong to the short level, unless they say otherwise.
     """
-    listed = given(Draw(op.name)) if callable(given) else given
-    collected = []
-    for i, sample in enumerate(listed):
-        if not isinstance(sample, (Sample, tuple)):
-            raise TypeError(
-                "check_rule: samples must be Sample objects or tuples of arguments (one "
-                f"argument alone is (x,)), not {type(sample).__name__}"
-            )
-        made = Sample(f"sample-{i}", *sample) if isinstance(sample, tuple) else sample
-        made.short = True if made.short is None else made.short
-        collected.append(made)
-    return tuple(collected)
+    if not callable(given) and not isinstance(given, Iterable):
+        raise TypeError(
+            "check_rule: samples must be a list of samples or a function of a Draw, not "
+            f"{type(given).__name__}"
+        )
+
+    def make() -> Any:
+        return given(Draw(op.name)) if callable(given) else given
+
+    usable, wrong = read(op, "samples", make, (Sample, tuple))
+    if wrong:
+        raise ValueError(f"check_rule: the samples of {op.name!r} cannot be used: {wrong[0]}")
+    for sample in usable:
+        sample.short = True if sample.short is None else sample.short
+    return usable
 
 
 def _cells(

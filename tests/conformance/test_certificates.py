@@ -666,6 +666,68 @@ def test_an_exit_is_a_failure_of_the_test(site: Site) -> None:
     ] == ["passed"]
 
 
+BAD_SAMPLES = """
+import multigrad as mg
+from multigrad_conformance import Sample
+
+def fails(xp, x):
+    raise RuntimeError("no such function")
+
+@mg.hookimpl
+def multigrad_operations():
+    for name in ("raises", "arrays", "missing"):
+        yield mg.registry.elementwise(
+            f"bad.{name}(x, /)", forward=lambda xp, x: x * x, x=lambda xp, x: 2 * x
+        )
+    yield mg.registry.define(
+        "bad.forward(x, /)", forward=fails, outputs=("a", "b"), x=lambda xp, g_a, g_b: g_a + g_b
+    )
+
+def raises(draw):
+    raise RuntimeError("no data")
+
+@mg.hookimpl
+def multigrad_samples():
+    return {
+        "bad.raises": raises,
+        "bad.arrays": lambda draw: [draw.real(2)],
+        "bad.missing": "no_such_samples:f",
+        "bad.forward": lambda draw: [Sample("real", draw.real(2))],
+    }
+"""
+
+
+def test_a_plugin_with_bad_samples_fails_by_name_and_no_other_does(site: Site) -> None:
+    site.plugin("bad", BAD_SAMPLES)
+    done = conformance(
+        site,
+        "--backend",
+        "numpy",
+        "--json",
+        "c.json",
+        "--",
+        "-k",
+        "(/forward/real and (:sin/ or bad.)) or test_samples",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    out = json.loads((site.folder / "c.json").read_text())
+    tests = out["backends"]["numpy"]["tests"]
+    assert tests["sin/forward/real"] == ["passed"]
+    state, told = tests["bad.forward/forward/real"]
+    assert state == "failed" and told.startswith("RuntimeError: no such function")
+    assert out["problems"].keys() == {
+        f"test_samples[bad.{name}]" for name in ("raises", "arrays", "missing")
+    }
+    for name, why in (
+        ("raises", "raises RuntimeError: no data"),
+        ("arrays", "an object of type ndarray, where a Sample was expected"),
+        ("missing", "the generator 'no_such_samples:f' raises ModuleNotFoundError"),
+    ):
+        told = out["problems"][f"test_samples[bad.{name}]"]
+        assert f"the samples of 'bad.{name}' of plugin_bad cannot all be used" in told
+        assert why in told
+
+
 @pytest.mark.sweep
 def test_a_filtered_run_says_so(site: Site) -> None:
     done = conformance(

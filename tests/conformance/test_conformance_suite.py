@@ -27,10 +27,12 @@ from multigrad_conformance import (
     Sample,
     batches,
     cells,
+    check_rule,
     checks,
     kernels,
     plugin,
     problem,
+    samples,
     saves,
 )
 from multigrad_conformance import test_conformance as suite
@@ -598,3 +600,121 @@ def test_what_a_device_lacks() -> None:
 
 def test_the_backends_that_are_tested_exist() -> None:
     assert discovery.get("numpy").exemptions == {}
+
+
+# ----- samples that cannot be used -----
+
+
+def raising(draw: Draw) -> Iterator[Sample]:
+    yield SAMPLE
+    raise RuntimeError("no data here")
+
+
+def skipping(draw: Draw) -> Iterator[Sample]:
+    pytest.importorskip("no_such_module_of_data")
+    yield SAMPLE
+
+
+BAD_SAMPLES: dict[str, tuple[Any, str, int]] = {
+    "raises": (raising, "the generator .*raising.* raises RuntimeError: no data here", 1),
+    "skips": (skipping, "the generator .* raises Skipped: could not import", 0),
+    "missing": (
+        "no_such_module_of_samples:f",
+        "the generator 'no_such_module_of_samples:f' raises ModuleNotFoundError: No module",
+        0,
+    ),
+    "attribute": ("math:nosuch", "the generator 'math:nosuch' raises AttributeError", 0),
+    "not_callable": (3, "the generator 3 raises TypeError: 'int' object is not callable", 0),
+    "nothing": (lambda draw: None, "the generator .* returns None, where samples were expected", 0),
+    "arrays": (
+        lambda draw: [SAMPLE, np.ones(2)],
+        "the generator .* yields an object of type ndarray, where a Sample was expected",
+        1,
+    ),
+    "twice": (lambda draw: [SAMPLE, SAMPLE], "two samples have the label 'real'", 1),
+    "slash": (
+        lambda draw: [SAMPLE, Sample("a/b", np.ones(2))],
+        "the label 'a/b' has a '/' or an '@'",
+        1,
+    ),
+    "unbound": (
+        lambda draw: [SAMPLE, Sample("two", np.ones(2), np.ones(2))],
+        r"the sample 'two' does not fit suite.unbound\(x, /\): too many positional arguments",
+        1,
+    ),
+    "kink": (
+        lambda draw: [SAMPLE, Kink("at 0", [0.0], gradients={"y": [1]})],
+        r"the sample 'at 0' names 'y', which is no array argument of suite.kink\(x, /\)",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_SAMPLES)
+def test_bad_samples_are_a_failure_of_their_operation(
+    declared: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It has a name, and the other samples and operations are tested."""
+    generator, told, good = BAD_SAMPLES[kind]
+    name = f"suite.{kind}"
+    op = declared("elementwise", f"{name}(x, /)", forward=cube, x=lambda xp, x: 3 * x * x)
+    monkeypatch.setattr(samples, "generators", lambda: {name: generator})
+    samples._found.cache_clear()
+    with pytest.raises(
+        AssertionError,
+        match=f"the samples of {name!r} of .*test_conformance_suite.* cannot all be used: {told}",
+    ):
+        suite.test_samples(name)
+    assert len(samples.samples_of(name)) == good
+    assert bool([*cells._of_operation(discovery.get("numpy"), op)]) == bool(good)
+    with pytest.raises(ValueError, match=f"check_rule: the samples of {name!r} .*{told}"):
+        check_rule(name, backends="numpy")
+    samples._found.cache_clear()
+
+
+def test_a_forward_that_raises_fails_its_own_tests(declared: Any) -> None:
+    def forward(xp: Any, x: Any) -> Any:
+        raise RuntimeError("no such function")
+
+    op = declared(
+        "define",
+        "suite.two_outputs(x, /)",
+        forward=forward,
+        outputs=("low", "high"),
+        x=lambda xp, g_low, g_high: g_low + g_high,
+        jvp=lambda xp, t: (t, t),
+    )
+    found = [*cells._of_operation(discovery.get("numpy"), op, (SAMPLE,))]
+    assert {"forward", "vjp"} <= {cell.check for cell in found}
+    for cell in found:
+        if cell.check in ("forward", "vjp"):
+            with pytest.raises(RuntimeError, match="no such function"):
+                cell.run(Target("numpy"))
+
+
+@pytest.mark.parametrize(
+    "given, error, told",
+    [
+        (3, TypeError, "samples must be a list of samples or a function of a Draw, not int"),
+        (
+            [(1.0,), 3],
+            ValueError,
+            "samples yields an object of type int, where a Sample or a tuple",
+        ),
+        (
+            [(np.ones(2), np.ones(2))],
+            ValueError,
+            r"the sample 'sample-0' does not fit sin\(x, /\): too many positional arguments",
+        ),
+        (lambda draw: None, ValueError, "samples returns None, where samples were expected"),
+        (
+            [Kink("at 0", [0.0], gradients={"y": [1]})],
+            ValueError,
+            r"the sample 'at 0' names 'y', which is no array argument of sin\(x, /\)",
+        ),
+        ([SAMPLE, SAMPLE], ValueError, "two samples have the label 'real'"),
+    ],
+)
+def test_samples_that_check_rule_cannot_use(given: Any, error: Any, told: str) -> None:
+    with pytest.raises(error, match=f"check_rule: .*{told}"):
+        check_rule("sin", given, backends="numpy")
