@@ -367,6 +367,8 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
     if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
         for side in ("left", "right"):
             yield "raw", _named(sample, side, True), partial(_raw, sample=sample, side=side)
+    if op.kind == "composite" and problem.places and len(arrays) > 1:
+        yield "raw", _named(sample, "others", True), partial(_beside_raw, sample=sample)
     if op.batching != "elementwise" or not arrays or any(a.shape != (2, 3) for a in arrays):
         return
     for label, form in EMPTIES.items():
@@ -411,6 +413,10 @@ def _layout(case: checks.Case, sample: Sample, name: str) -> None:
 
 def _raw(case: checks.Case, sample: Sample, side: str) -> None:
     checks.raw_operand(checks.Case(case.target, case.op, sample), side)
+
+
+def _beside_raw(case: checks.Case, sample: Sample) -> None:
+    checks.beside_raw(checks.Case(case.target, case.op, sample))
 
 
 def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bool) -> Sample:

@@ -31,7 +31,7 @@ from .problem import (
 )
 from .rule_calls import Given, assert_each_output, unwritten_gradients
 from .sample import OWN_DEVICE, Kink, Refused, Sample, leaves
-from .target import Target, call
+from .target import DTYPES, Target, call
 
 
 class Case(NamedTuple):
@@ -616,7 +616,10 @@ def empty(case: Case) -> None:
 
 LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     # how to store an array, and how to read it back, so that its memory is not contiguous
-    "transposed": (lambda x: x.T, lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim))))),
+    "transposed": (
+        lambda x: np.ascontiguousarray(x.T) if x.ndim else x,
+        lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim)))),
+    ),
     "reversed": (
         lambda x: np.flip(x),
         lambda xp, x: xp.getitem(x, (slice(None, None, -1),) * x.ndim),
@@ -689,6 +692,34 @@ def raw_operand(case: Case, side: str) -> None:
         assert_close(target.numpy(g), expected, "gradient")
 
 
+def beside_raw(case: Case) -> None:
+    """Differentiate by each argument alone, while the others are raw arrays.
+
+    The operators of a composite then meet both, in either order.
+    """
+    target, op, sample = case
+    problem = case.problem
+    raws = [target.raw(x) for x in problem.leaves()]
+    values = [target.raw(v) for v in problem.values]
+    cotangents = [target.raw(g) for g in problem.cotangents]
+    for k, raw in enumerate(raws):
+        x = mg.asarray(raw, requires_grad=True)
+        arguments = problem.replaced([*raws[:k], x, *raws[k + 1 :]], values)
+        what = f"gradient {_name(problem, k)}, beside raw arrays"
+        with np.errstate(all="ignore"):
+            out = call(op, target.function(op), arguments)
+            outs = tensors_of(problem.finished(target.bound, out))
+            (g,) = mg.autograd.grad(outs, x, grad_outputs=cotangents[: len(outs)])
+        assert_gradient(target, g.array, raw, what)
+        assert_close(
+            target.numpy(g),
+            problem.wide.numpy_gradients[k],
+            what,
+            factor=sample.tolerance,
+            precision=_narrowest(problem),
+        )
+
+
 def override(case: Case) -> None:
     """Compare the backend's own form of a kernel with the default, on the same arrays.
 
@@ -732,8 +763,30 @@ def conversion(case: Case) -> None:
         "to_backend('numpy') wraps no NumPy array"
     )
     assert_close(np.asarray(other.array), target.numpy(x), "values")
+    name = target.dtype_name(x.dtype)
+    assert other.array.dtype.name == name, (
+        f"to_backend('numpy') makes {other.array.dtype.name} of {name}"
+    )
     back = (other * 2.0).to_backend(target.name)
     assert target.is_raw(back.array), "after the way back, it is not an array of this library"
+    _assert_dtypes_survive(target)
     (g,) = mg.autograd.grad(back.sum(), t)
     assert_gradient(target, g.array, x, "gradient")
     assert_close(target.numpy(g), np.full(x.shape, 2.0), "gradient")
+
+
+def _assert_dtypes_survive(target: Target) -> None:
+    """A NumPy array of each dtype that the library makes must become one of that dtype."""
+    for name in DTYPES:
+        value = np.ones((2,), name)
+        if not target._makes(name, value.dtype):
+            continue
+        ways: dict[str, Callable[[], Any]] = {
+            "asarray": lambda value=value: mg.asarray(value, backend=target.name).array,
+            "the kernel from_numpy": lambda value=value: target.kernel("from_numpy")(
+                target.xp, value
+            ),
+        }
+        for way, convert in ways.items():
+            made = target.dtype_name(convert().dtype)
+            assert made == name, f"{way} makes {made} of a NumPy array of {name}"

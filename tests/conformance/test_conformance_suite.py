@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import multigrad as mg
 from multigrad import registry
 from multigrad.backends import discovery
 from multigrad.errors import BatchingError
@@ -718,3 +719,61 @@ def test_a_forward_that_raises_fails_its_own_tests(declared: Any) -> None:
 def test_samples_that_check_rule_cannot_use(given: Any, error: Any, told: str) -> None:
     with pytest.raises(error, match=f"check_rule: .*{told}"):
         check_rule("sin", given, backends="numpy")
+
+
+@pytest.mark.parametrize("name", checks.LAYOUTS)
+def test_a_layout_is_not_contiguous(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    given: list[Any] = []
+
+    def gradients(target: Target, problem: Any, raws: Any, cotangents: Any) -> Any:
+        given.extend(raws)
+        return problem.numpy_gradients
+
+    monkeypatch.setattr(checks, "raw_gradients", gradients)
+    checks.layout(case(OPS["square"]), name)
+    assert not given[0].flags.c_contiguous
+
+
+@pytest.mark.parametrize("way", ["asarray", "the kernel from_numpy"])
+def test_a_conversion_that_narrows(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Where the values of the samples are exact in float32, too."""
+    target = Target("numpy")
+    sample = samples.samples_of("to_backend")[0]
+    checks.conversion(checks.Case(target, OPS["to_backend"], sample))
+    narrow = lambda x: x.astype("float32") if x.dtype == "float64" else x  # noqa: E731
+    if way == "asarray":
+        real = mg.asarray
+
+        def asarray(x: Any, *, backend: str | None = None, **kwargs: Any) -> Any:
+            return real(narrow(x) if backend else x, backend=backend, **kwargs)
+
+        monkeypatch.setattr(checks, "mg", SimpleNamespace(**{**vars(mg), "asarray": asarray}))
+    else:
+        known = target.backend.kernels
+        own = {**known, "from_numpy": lambda xp, x: narrow(x)}
+        target.backend = replace(target.backend, kernels=own)
+    with pytest.raises(AssertionError, match=f"{way} makes float32 of a NumPy array of float64"):
+        checks.conversion(checks.Case(target, OPS["to_backend"], sample))
+
+
+def test_a_composite_whose_operators_meet_raw_arrays(declared: Any) -> None:
+    """The short level has a check of it; the full level would notice it in vmap_each."""
+    op = declared("composite", "suite.plus(x, y, /)", lambda xp, x, y: x + y)
+    sample = Sample("real", np.ones((2, 3)), np.ones((2, 3)))
+    (cell_,) = (
+        c
+        for c in cells._of_operation(discovery.get("numpy"), op, (sample,))
+        if c.check == "raw" and not c.single
+    )
+    assert cell_.id == "suite.plus/raw/others" and cell_.short
+    target = Target("numpy")
+    cell_.run(target)
+
+    def refusing(x: Any, y: Any) -> Any:
+        if not isinstance(x, mg.Tensor):
+            raise TypeError("the array on the left does not defer")
+        return x + y
+
+    target.function = lambda op: refusing  # type: ignore[method-assign]
+    with pytest.raises(TypeError, match="does not defer"):
+        cell_.run(target)

@@ -187,6 +187,9 @@ def test_scans_indices_and_replacement_are_numpys() -> None:
     same(mg.nan_to_num(mg.asarray(odd)), np.nan_to_num(odd))
     same(mg.nan_to_num(mg.asarray(odd), nan=1.0, posinf=2.0, neginf=3.0), [1.0, 2.0, 3.0, 1.5])
     same(mg.nan_to_num(mg.asarray(odd + 1j * odd[::-1])), np.nan_to_num(odd + 1j * odd[::-1]))
+    whole = np.asarray([1, 2])
+    mg.nan_to_num(mg.asarray(whole))[0] = 7  # a copy, as NumPy's
+    assert whole.tolist() == [1, 2]
     assert int(mg.nanargmin(mg.asarray([NAN, INF]))) == 1  # NumPy, which writes inf for nan, says 0
 
 

@@ -244,7 +244,7 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
             "nan_to_num: copy=False would write into the array. Write x[...] = nan_to_num(x)."
         )
     if not is_floating(xp, x.dtype):
-        return x
+        return xp.asarray(x, copy=True)
     if is_complex(xp, x.dtype):
         real, imag = (
             nan_to_num(xp, part, copy, nan, posinf, neginf) for part in (xp.real(x), xp.imag(x))
