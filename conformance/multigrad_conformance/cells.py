@@ -7,6 +7,7 @@ record, but not on the level.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -349,6 +350,10 @@ BROADCASTS = {
 }
 SHORT_BROADCASTS = ("full,row", "number,full")
 EMPTIES = {"0-d": ZERO_D, "no rows": lambda x: x[:0]}
+EDGES = {
+    "0-d": lambda x: np.asarray(x[(0,) * x.ndim]) if x.size else x,
+    "no rows": lambda x: x[:0] if x.ndim else x,
+}
 
 
 def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
@@ -369,6 +374,8 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
             yield "raw", _named(sample, side, True), partial(_raw, sample=sample, side=side)
     if op.kind == "composite" and problem.places and len(arrays) > 1:
         yield "raw", _named(sample, "others", True), partial(_beside_raw, sample=sample)
+    if op.batching != "elementwise" and not op.module.startswith("multigrad.") and problem.places:
+        yield from _edges(op, sample)
     if op.batching != "elementwise" or not arrays or any(a.shape != (2, 3) for a in arrays):
         return
     for label, form in EMPTIES.items():
@@ -392,6 +399,30 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
             True,
         )
         yield "promotion", mixed, checks.derived
+
+
+def _edges(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
+    """Yield the checks of arrays without elements or axes, of another package's operation.
+
+    It is tried on those that its forward takes on NumPy, with a finite result. multigrad's own
+    operations have samples of them.
+    """
+    kinds = [p.kind for p in op.signature.parameters.values()]
+    if (
+        sample.needs
+        or sample.finish
+        or sample.project
+        or inspect._ParameterKind.VAR_POSITIONAL in kinds
+    ):
+        return
+    for label, form in EDGES.items():
+        made = _made(op, sample, label, form, form, label == "0-d")
+        try:
+            finite = all(np.all(np.isfinite(y)) for y in Problem.of(op, made).outputs)
+        except Exception:  # the forward may raise anything
+            continue
+        if finite:
+            yield "empty", made, checks.empty
 
 
 def _named(sample: Sample, label: str, short: bool = False) -> Sample:

@@ -740,7 +740,7 @@ def test_a_conversion_that_narrows(monkeypatch: pytest.MonkeyPatch, way: str) ->
     target = Target("numpy")
     sample = samples.samples_of("to_backend")[0]
     checks.conversion(checks.Case(target, OPS["to_backend"], sample))
-    narrow = lambda x: x.astype("float32") if x.dtype == "float64" else x  # noqa: E731
+    narrow = lambda x: x.astype("float32") if x.dtype == "float64" else x
     if way == "asarray":
         real = mg.asarray
 
@@ -777,3 +777,44 @@ def test_a_composite_whose_operators_meet_raw_arrays(declared: Any) -> None:
     target.function = lambda op: refusing  # type: ignore[method-assign]
     with pytest.raises(TypeError, match="does not defer"):
         cell_.run(target)
+
+
+def energy(xp: Any, x: Any, w: Any) -> Any:
+    return xp.sum(w * x * x)
+
+
+def test_a_defined_operation_is_tried_without_elements_and_without_axes(declared: Any) -> None:
+    """Where its forward takes such arrays; a plugin's author may have no sample of them."""
+    rules: dict[str, Any] = {
+        "forward": energy,
+        "x": lambda xp, g, x, w: 2 * g * w * x,
+        "jvp": lambda xp, t_x, t_w, x, w: xp.sum(2 * w * x * t_x + x * x * t_w),
+    }
+    sample = Sample("real", np.full(4, 3.0), np.full(4, 2.0))
+
+    def found(op: Any) -> dict[str, cells.Cell]:
+        of_op = cells._of_operation(discovery.get("numpy"), op, (sample,))
+        return {c.id: c for c in of_op if c.check in ("empty", "layout") and not c.single}
+
+    right = declared("define", "suite.energy(x, w, /)", **rules, w=lambda xp, g, x: g * x * x)
+    tried = found(right)
+    assert {"suite.energy/empty/0-d", "suite.energy/empty/no-rows"} <= tried.keys()
+    assert {f"suite.energy/layout/{name}" for name in ("transposed", "sliced")} <= tried.keys()
+    assert tried["suite.energy/empty/0-d"].short
+    for cell_ in tried.values():
+        cell_.run(Target("numpy"))
+    wrong = declared(
+        "define",
+        "suite.rows(x, w, /)",
+        **rules,
+        w=lambda xp, g, x: g * x * x if x.shape else g * x,
+    )
+    with pytest.raises(AssertionError, match="gradient w"):
+        found(wrong)["suite.rows/empty/0-d"].run(Target("numpy"))
+    refusing = declared(
+        "define",
+        "suite.first(x, w, /)",
+        forward=lambda xp, x, w: xp.sum(x[0, ...]) * w[0],
+        x=lambda xp, g, x, w: g,
+    )
+    assert not [i for i in found(refusing) if "/empty/" in i], "it has neither"
