@@ -79,7 +79,7 @@ def check_function(
     float64), `differences` (the gradients are those of finite differences; without it, jvp and
     second are not compared with differences either), `jvp`, `second` (derivatives of gradients, in
     both modes), `vmap` (of function and gradient, against a loop), `jit` (if a backend has a
-    compiler).
+    compiler), `variants` (values and gradients on its other devices and under its flags).
 
     Returns None. Raises AssertionError with the name of the function, and for each failure the
     backend, dtype, check, argument, and the worst element with both numbers. Raises BackendError if
