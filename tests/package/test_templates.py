@@ -5,6 +5,7 @@ and names that are refused.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -88,8 +89,10 @@ def test_what_a_library_can_do_is_written_into_its_backend(written: Path) -> Non
     assert (
         "import mparray as xp\nimport multigrad as mg\n" in backend
         and "mutable=False" in backend
-        and "EXEMPTIONS: dict[str, str] = {}" in backend
+        and 'missing=LIMITS["missing"]' in backend
     )
+    limits = json.loads((folder / "multigrad_digits" / "limits.json").read_text())
+    assert limits == {"missing": {}, "exemptions": {}}
     assert (
         not (folder / "tests" / "conftest.py").exists()
         and "array_api_strict" not in (folder / "README.md").read_text()
