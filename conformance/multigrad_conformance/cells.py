@@ -233,8 +233,8 @@ def _of_operation(
         )
         for variant in backend.variants:
             yield _cell(backend, op, check, sample, run, False, variant)
-    for sample, keyword in keywords.tested(op, samples):
-        if keyword == "device":
+    for sample, name in keywords.tested(op, samples):
+        if name == "device":
             for variant in backend.variants:
                 run = checks.forward
                 yield _cell(backend, op, "forward", sample, run, False, variant, keyword=True)

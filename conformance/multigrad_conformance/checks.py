@@ -781,12 +781,14 @@ def _assert_dtypes_survive(target: Target) -> None:
         value = np.ones((2,), name)
         if not target._makes(name, value.dtype):
             continue
-        ways: dict[str, Callable[[], Any]] = {
-            "asarray": lambda value=value: mg.asarray(value, backend=target.name).array,
-            "the kernel from_numpy": lambda value=value: target.kernel("from_numpy")(
-                target.xp, value
-            ),
-        }
-        for way, convert in ways.items():
-            made = target.dtype_name(convert().dtype)
+        for way, convert in (("asarray", _by_asarray), ("the kernel from_numpy", _by_kernel)):
+            made = target.dtype_name(convert(target, value).dtype)
             assert made == name, f"{way} makes {made} of a NumPy array of {name}"
+
+
+def _by_asarray(target: Target, value: Any) -> Any:
+    return mg.asarray(value, backend=target.name).array
+
+
+def _by_kernel(target: Target, value: Any) -> Any:
+    return target.kernel("from_numpy")(target.xp, value)

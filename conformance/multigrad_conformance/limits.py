@@ -18,6 +18,7 @@ LACKING = re.compile(r"has no function for the operation '([^']*)'")
 ABSENT = re.compile(r"AttributeError: .*has no (?:attribute )?'([^']*)'")
 IDLE = "remove the exemption"
 HIDES = "it hides what the library can do"
+NO = "the library has no "
 
 
 def read(path: Path) -> Limits:
@@ -51,15 +52,14 @@ def write(results: Results, path: Path) -> Iterator[str]:
                 continue
             lacking = LACKING.search(reason) or ABSENT.search(reason)
             key = "missing" if lacking else "exemptions"
-            told = (
-                f"the library has no {lacking[1]}" if lacking else f"fill in the reason: {reason}"
-            )
+            told = f"{NO}{lacking[1]}" if lacking else f"fill in the reason: {reason}"
             limits[key][test] = told
             added[key].append(test)
     path.write_text(json.dumps(limits, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    lacks = sorted({limits["missing"][test] for test in added["missing"]})
+    lacks = sorted({limits["missing"][t].removeprefix(NO) for t in added["missing"]})
     if lacks:
-        yield f"{path}: {len(added['missing'])} tests are missing: {', '.join(lacks)}"
+        count = len(added["missing"])
+        yield f"{path}: {count} tests need what the library lacks: {', '.join(lacks)}"
     if added["exemptions"]:
         yield (
             f"{path}: {len(added['exemptions'])} tests are exempt, because the library does not do "

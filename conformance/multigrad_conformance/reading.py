@@ -30,7 +30,7 @@ def read(
         if not isinstance(sample, given):
             wrong.append(_unknown(what, sample, given))
             continue
-        made = Sample(f"sample-{number}", *sample) if isinstance(sample, tuple) else sample
+        made: Any = Sample(f"sample-{number}", *sample) if isinstance(sample, tuple) else sample
         told = _told(op, made, labels)
         labels.add(made.label)
         if told:

@@ -330,8 +330,8 @@ def from_numpy(xp: Any, x: Any) -> Any:
 
 def is_narrower(dtype: Any, source: Any) -> bool:
     """Return whether a dtype has fewer bytes than another, as far as the libraries tell."""
-    sizes = getattr(dtype, "itemsize", None), getattr(source, "itemsize", None)
-    return None not in sizes and bool(sizes[0] < sizes[1])
+    bytes_, of_source = getattr(dtype, "itemsize", None), getattr(source, "itemsize", None)
+    return bytes_ is not None and of_source is not None and bool(bytes_ < of_source)
 
 
 ONE_BY_ONE = 10_000
