@@ -42,8 +42,8 @@ def _differs(value: Any, default: Any) -> bool:
 def tested(op: Op, samples: Sequence[Sample]) -> Iterator[tuple[Sample, str]]:
     """Yield the samples that the short level needs, each with a keyword for which it is needed.
 
-    A keyword has a sample that every library can compute, if there is one, and that is short
-    anyway, if there is one. A keyword of the standard that is a word, such as `norm`, has one for
+    A keyword has a sample that every library can compute, if there is one, then one that is short
+    anyway, then one that all checks run on. A keyword of the standard that is a word, such as `norm`, has one for
     each word.
     """
     comparable = [
@@ -53,7 +53,9 @@ def tested(op: Op, samples: Sequence[Sample]) -> Iterator[tuple[Sample, str]]:
     ]
     for name in of(op):
         having = [(s, values[name]) for s, values in comparable if name in values]
-        having.sort(key=lambda pair: (bool(pair[0].capabilities), not pair[0].short))
+        having.sort(
+            key=lambda p: (bool(p[0].capabilities), not p[0].short, p[0].checks is not None)
+        )
         if having:
             yield having[0][0], name
         words = {} if op.beyond else {v: s for s, v in reversed(having) if isinstance(v, str)}
