@@ -235,9 +235,23 @@ def _of_operation(
             yield _cell(backend, op, check, sample, run, False, variant)
     for sample, name in keywords.tested(op, samples):
         if name == "device":
-            for variant in backend.variants:
+            for variant in _devices(backend.name):
                 run = checks.forward
                 yield _cell(backend, op, "forward", sample, run, False, variant, keyword=True)
+
+
+@cache
+def _devices(name: str) -> tuple[str, ...]:
+    """Return the variants of a backend that are devices, rather than flags or compilers."""
+
+    def is_device(variant: str) -> bool:
+        try:
+            with extend.backend(name).variants[variant]() as device:
+                return device is not None and not callable(device)
+        except Exception:  # what a variant needs is not there: its own tests say so
+            return False
+
+    return tuple(filter(is_device, extend.backend(name).variants))
 
 
 def _short(op: Op, check: str, first: bool) -> bool:

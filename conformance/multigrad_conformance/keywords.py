@@ -43,8 +43,8 @@ def tested(op: Op, samples: Sequence[Sample]) -> Iterator[tuple[Sample, str]]:
     """Yield the samples that the short level needs, each with a keyword for which it is needed.
 
     A keyword has a sample that every library can compute, if there is one, then one that is short
-    anyway, then one that all checks run on. A keyword of the standard that is a word, such as `norm`, has one for
-    each word.
+    anyway, then one that all checks run on. A keyword of the standard that is a word, such as
+    `norm`, has one for each word.
     """
     comparable = [
         (s, given(op, s))

@@ -55,16 +55,16 @@ EXEMPTIONS = {
         "have no order"
         for name in ("all", "counts", "inverse", "values")
     },
-    **{
-        name: "the zeros of mpmath have no sign"
-        for name in (
+    **dict.fromkeys(
+        (
             "copy_slices/forward/complex-imag,-infinite",
             "reciprocal/kink/at-0",
             "pow/kink/exponent--1",
             "atan2/kink/origin",
             "atan2/kink/at-(0,--1),-(-0,--1)",
-        )
-    },
+        ),
+        "the zeros of mpmath have no sign",
+    ),
     **{
         f"{name}/kink/a-nan": "mparray sorts nan to any place"
         for name in ("nanmedian", "nanquantile")
