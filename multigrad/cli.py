@@ -158,6 +158,12 @@ def _parser() -> argparse.ArgumentParser:
         help="write a badge: conformant, failed, died, or partial if some tests were not run",
     )
     conformance.add_argument(
+        "--limits",
+        metavar="PATH.json",
+        help="write the tests that fail into a file that the plugin reads: as missing where the "
+        "library lacks a function, else as exemptions, each with a reason to fill in",
+    )
+    conformance.add_argument(
         "--certificate",
         metavar="FOLDER",
         help="write all four files there: conformance.json, .md, .html and .svg",
@@ -470,12 +476,14 @@ def _new(options: argparse.Namespace) -> int:
     from . import templates
 
     try:
-        folder = templates.write(options.kind, options.name, Path.cwd(), options.module)
+        folder, notes = templates.write(options.kind, options.name, Path.cwd(), options.module)
     except templates.TemplateError as error:
         print(error, file=sys.stderr)
         return 2
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         print(path.relative_to(folder.parent))
+    for note in notes:
+        print(f"\n{note}")
     print(
         "\n"
         f'Next: cd {folder.name}; pip install -e ".[test]"; pytest. {folder.name}/README.md '

@@ -20,7 +20,7 @@ WORST = ("died", "failed", "untested", "partial", "conformant")
 
 
 def message(results: Results) -> tuple[str, str]:
-    """Return the verdict of the worst backend, and the text of the badge.
+    """Return the verdict of the worst backend, and the text of the badge, which says the level.
 
     The verdict is conformant only if every test of the level ran on every backend.
     """
@@ -30,11 +30,11 @@ def message(results: Results) -> tuple[str, str]:
     worst = min(words.values(), key=WORST.index)
     tests = [s for name in words for s in results["backends"][name]["tests"].items()]
     states = counts({f"{i}": s for i, (_, s) in enumerate(tests)})
-    told = {
-        "conformant": f"conformant ({results['samples']}): {states.get('passed', 0)} passed",
-        "partial": f"partial run: {states.get('passed', 0)} passed",
-        "failed": f"{states.get('failed', 0)} failed" if states.get("failed") else "failed",
-    }.get(worst, worst)
+    failures = f"{states['failed']} failed" if states.get("failed") else "failed"
+    shown = {"partial": "partial run", "failed": failures}
+    told = f"{shown.get(worst, worst)} ({results['samples']})"
+    if worst in ("conformant", "partial"):
+        told += f": {states.get('passed', 0)} passed"
     if worst == "conformant":
         told += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
     names = (

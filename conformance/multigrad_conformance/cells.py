@@ -7,6 +7,7 @@ record, but not on the level.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -19,11 +20,11 @@ import numpy as np
 from multigrad import Backend, extend
 from multigrad.registry import OPS, Op
 
-from . import batches, checks, kernels, randomly
+from . import batches, checks, kernels, keywords, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
 from .sample import Kink, Refused, Sample, leaves
-from .samples import samples_of
+from .samples import samples_of, trouble_of
 from .target import Target
 
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
@@ -180,6 +181,16 @@ def unsampled(op: Op) -> bool:
     return not samples_of(op.name)
 
 
+def unset(op: Op) -> list[str]:
+    """Return the keywords that no sample of an operation sets, so that they would not be tested."""
+    return keywords.unsampled(op, samples_of(op.name))
+
+
+def trouble(op: Op) -> str:
+    """Return why some samples of an operation cannot be used, "" if all can."""
+    return trouble_of(op.name)
+
+
 def to_add(op: Op) -> str:
     """Where to add the samples of an operation that has none."""
     if not op.module.startswith("multigrad."):
@@ -196,17 +207,25 @@ def _of_operation(
 ) -> Iterator[Cell]:
     """Yield the tests of an operation, on its registered samples or on the given ones."""
     samples = samples_of(op.name) if samples is None else samples
+    of_keywords = [sample for sample, _ in keywords.tested(op, samples)]
     chosen = [
-        (check, sample, run, _short(op, check, sample is samples[0] or sample.checks == (check,)))
+        (
+            check,
+            sample,
+            run,
+            _short(op, check, sample is samples[0] or sample.checks == (check,)),
+            check == "forward" and sample in of_keywords,
+        )
         for sample in samples
         for check, run in _checks(backend, op, sample)
     ]
     if samples:
-        chosen += [(check, sample, run, True) for check, sample, run in _derived(op, samples[0])]
+        derived = _derived(op, samples[0])
+        chosen += [(check, sample, run, True, False) for check, sample, run in derived]
     for single in (False, True):
-        for check, sample, run, short in chosen:
+        for check, sample, run, short, keyword in chosen:
             if not (single and check in ("conversion", "promotion")):
-                yield _cell(backend, op, check, sample, run, single, short=short)
+                yield _cell(backend, op, check, sample, run, single, short=short, keyword=keyword)
     if samples and not samples[0].checks:
         sample = samples[0]
         check, run = (
@@ -214,6 +233,25 @@ def _of_operation(
         )
         for variant in backend.variants:
             yield _cell(backend, op, check, sample, run, False, variant)
+    for sample, name in keywords.tested(op, samples):
+        if name == "device":
+            for variant in _devices(backend.name):
+                run = checks.forward
+                yield _cell(backend, op, "forward", sample, run, False, variant, keyword=True)
+
+
+@cache
+def _devices(name: str) -> tuple[str, ...]:
+    """Return the variants of a backend that are devices, rather than flags or compilers."""
+
+    def is_device(variant: str) -> bool:
+        try:
+            with extend.backend(name).variants[variant]() as device:
+                return device is not None and not callable(device)
+        except Exception:  # what a variant needs is not there: its own tests say so
+            return False
+
+    return tuple(filter(is_device, extend.backend(name).variants))
 
 
 def _short(op: Op, check: str, first: bool) -> bool:
@@ -236,20 +274,29 @@ def _cell(
     single: bool,
     variant: str = "",
     short: bool = True,
+    keyword: bool = False,
 ) -> Cell:
     def execute(target: Target) -> None:
-        run(checks.Case(target, op, sample))
+        try:
+            run(checks.Case(target, op, sample))
+        except Exception as error:
+            error.add_note(f"in {keywords.call_of(op, sample)}")
+            raise
 
     needs = (
         sample.capabilities | BACKWARDS
         if (check, sample.label) == ("layout", "reversed")
         else sample.capabilities
     )
-    short = (short and bool(sample.short)) or (
-        check in RULES
-        and backend.name == "numpy"
-        and not single
-        and op.module.startswith("multigrad.ops")
+    short = (
+        (short and bool(sample.short))
+        or keyword
+        or (
+            check in RULES
+            and backend.name == "numpy"
+            and not single
+            and op.module.startswith("multigrad.ops")
+        )
     )
     return Cell(backend.name, op.name, check, sample.label, execute, short, single, variant, needs)
 
@@ -317,6 +364,10 @@ BROADCASTS = {
 }
 SHORT_BROADCASTS = ("full,row", "number,full")
 EMPTIES = {"0-d": ZERO_D, "no rows": lambda x: x[:0]}
+EDGES = {
+    "0-d": lambda x: np.asarray(x[(0,) * x.ndim]) if x.size else x,
+    "no rows": lambda x: x[:0] if x.ndim else x,
+}
 
 
 def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
@@ -335,6 +386,10 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
     if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
         for side in ("left", "right"):
             yield "raw", _named(sample, side, True), partial(_raw, sample=sample, side=side)
+    if op.kind == "composite" and problem.places and len(arrays) > 1:
+        yield "raw", _named(sample, "others", True), partial(_beside_raw, sample=sample)
+    if op.batching != "elementwise" and not op.module.startswith("multigrad.") and problem.places:
+        yield from _edges(op, sample)
     if op.batching != "elementwise" or not arrays or any(a.shape != (2, 3) for a in arrays):
         return
     for label, form in EMPTIES.items():
@@ -360,6 +415,30 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
         yield "promotion", mixed, checks.derived
 
 
+def _edges(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
+    """Yield the checks of arrays without elements or axes, of another package's operation.
+
+    It is tried on those that its forward takes on NumPy, with a finite result. multigrad's own
+    operations have samples of them.
+    """
+    kinds = [p.kind for p in op.signature.parameters.values()]
+    if (
+        sample.needs
+        or sample.finish
+        or sample.project
+        or inspect._ParameterKind.VAR_POSITIONAL in kinds
+    ):
+        return
+    for label, form in EDGES.items():
+        made = _made(op, sample, label, form, form, label == "0-d")
+        try:
+            finite = all(np.all(np.isfinite(y)) for y in Problem.of(op, made).outputs)
+        except Exception:  # the forward may raise anything
+            continue
+        if finite:
+            yield "empty", made, checks.empty
+
+
 def _named(sample: Sample, label: str, short: bool = False) -> Sample:
     return Sample(
         label,
@@ -379,6 +458,10 @@ def _layout(case: checks.Case, sample: Sample, name: str) -> None:
 
 def _raw(case: checks.Case, sample: Sample, side: str) -> None:
     checks.raw_operand(checks.Case(case.target, case.op, sample), side)
+
+
+def _beside_raw(case: checks.Case, sample: Sample) -> None:
+    checks.beside_raw(checks.Case(case.target, case.op, sample))
 
 
 def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bool) -> Sample:

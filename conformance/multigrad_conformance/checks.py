@@ -30,8 +30,8 @@ from .problem import (
     widened,
 )
 from .rule_calls import Given, assert_each_output, unwritten_gradients
-from .sample import Kink, Refused, Sample, leaves
-from .target import Target, call
+from .sample import OWN_DEVICE, Kink, Refused, Sample, leaves
+from .target import DTYPES, Target, call
 
 
 class Case(NamedTuple):
@@ -62,8 +62,14 @@ def forward(case: Case) -> None:
         x = mg.asarray(raw)
         return x.requires_grad_() if requires_grad and x.array.dtype in _floating(target) else x
 
+    # what a function moves to a device comes from the default one
+    elsewhere = target.device is not None and any(v is OWN_DEVICE for v in leaves(problem.values))
+    source = Target(target.name, single=target.single) if elsewhere else target
     values = [
-        _mapped_raw(partial(wrapped, requires_grad=check and role != "plain"), target.raw(v))
+        _mapped_raw(
+            partial(wrapped, requires_grad=check and role != "plain"),
+            (target if v is OWN_DEVICE else source).raw(v),
+        )
         for role, v in zip(op.roles.values(), problem.values, strict=True)
     ]
     values = _on_device(target, op, problem, values)
@@ -74,7 +80,7 @@ def forward(case: Case) -> None:
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
         _assert_outputs(target, out, problem, sample, dtype)
-        if raws:  # the function accepts raw arrays as well
+        if raws and not elsewhere:  # the function accepts raw arrays as well
             plain = _on_device(target, op, problem, [target.raw(v) for v in problem.values])
             _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
     if check:
@@ -83,6 +89,24 @@ def forward(case: Case) -> None:
                 "the operation has no derivative, yet its result requires grad"
             )
     _assert_unchanged(target, raws)
+    if "copy" in op.roles and target.capabilities.mutable and not elsewhere:
+        _assert_copied(target, out, raws, problem.values[list(op.roles).index("copy")])
+
+
+def _assert_copied(
+    target: Target, out: Any, raws: Sequence[tuple[Any, Any]], asked: bool | None
+) -> None:
+    """Write into a result: an argument must not show it after copy=True, and must after False."""
+    if asked is None or len(raws) != 1 or not raws[0][1].size:
+        return
+    raw, before = raws[0]
+    (out.array if isinstance(out, mg.Tensor) else out)[...] = 7
+    shown = not np.array_equal(target.numpy(raw), before, equal_nan=before.dtype.kind in "fc")
+    assert shown is not asked, (
+        "the result shares memory with the argument, in spite of copy=True"
+        if asked
+        else "the result is a copy, in spite of copy=False"
+    )
 
 
 def _transformed(target: Target, op: Op, problem: Problem) -> Any:
@@ -468,14 +492,16 @@ def second(case: Case) -> None:
 
 
 def kink(case: Case) -> None:
-    """At a kink or a singular point, check the stated gradients."""
+    """At a kink or a singular point, check the values and the stated gradients."""
     target, op, sample = case
     assert isinstance(sample, Kink)
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     with np.errstate(all="ignore"):
-        outs = tensors_of(call(op, target.function(op), problem.replaced(xs, values)))
+        out = call(op, target.function(op), problem.replaced(xs, values))
+        _assert_outputs(target, out, problem, sample)
+        outs = tensors_of(out)
         ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
         grads = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
     _assert_stated(case, grads, sample.gradients, "gradient")
@@ -590,7 +616,10 @@ def empty(case: Case) -> None:
 
 LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     # how to store an array, and how to read it back, so that its memory is not contiguous
-    "transposed": (lambda x: x.T, lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim))))),
+    "transposed": (
+        lambda x: np.ascontiguousarray(x.T) if x.ndim else x,
+        lambda xp, x: xp.permute_dims(x, tuple(reversed(range(x.ndim)))),
+    ),
     "reversed": (
         lambda x: np.flip(x),
         lambda xp, x: xp.getitem(x, (slice(None, None, -1),) * x.ndim),
@@ -663,6 +692,34 @@ def raw_operand(case: Case, side: str) -> None:
         assert_close(target.numpy(g), expected, "gradient")
 
 
+def beside_raw(case: Case) -> None:
+    """Differentiate by each argument alone, while the others are raw arrays.
+
+    The operators of a composite then meet both, in either order.
+    """
+    target, op, sample = case
+    problem = case.problem
+    raws = [target.raw(x) for x in problem.leaves()]
+    values = [target.raw(v) for v in problem.values]
+    cotangents = [target.raw(g) for g in problem.cotangents]
+    for k, raw in enumerate(raws):
+        x = mg.asarray(raw, requires_grad=True)
+        arguments = problem.replaced([*raws[:k], x, *raws[k + 1 :]], values)
+        what = f"gradient {_name(problem, k)}, beside raw arrays"
+        with np.errstate(all="ignore"):
+            out = call(op, target.function(op), arguments)
+            outs = tensors_of(problem.finished(target.bound, out))
+            (g,) = mg.autograd.grad(outs, x, grad_outputs=cotangents[: len(outs)])
+        assert_gradient(target, g.array, raw, what)
+        assert_close(
+            target.numpy(g),
+            problem.wide.numpy_gradients[k],
+            what,
+            factor=sample.tolerance,
+            precision=_narrowest(problem),
+        )
+
+
 def override(case: Case) -> None:
     """Compare the backend's own form of a kernel with the default, on the same arrays.
 
@@ -706,8 +763,32 @@ def conversion(case: Case) -> None:
         "to_backend('numpy') wraps no NumPy array"
     )
     assert_close(np.asarray(other.array), target.numpy(x), "values")
+    name = target.dtype_name(x.dtype)
+    assert other.array.dtype.name == name, (
+        f"to_backend('numpy') makes {other.array.dtype.name} of {name}"
+    )
     back = (other * 2.0).to_backend(target.name)
     assert target.is_raw(back.array), "after the way back, it is not an array of this library"
+    _assert_dtypes_survive(target)
     (g,) = mg.autograd.grad(back.sum(), t)
     assert_gradient(target, g.array, x, "gradient")
     assert_close(target.numpy(g), np.full(x.shape, 2.0), "gradient")
+
+
+def _assert_dtypes_survive(target: Target) -> None:
+    """A NumPy array of each dtype that the library makes must become one of that dtype."""
+    for name in DTYPES:
+        value = np.ones((2,), name)
+        if not target._makes(name, value.dtype):
+            continue
+        for way, convert in (("asarray", _by_asarray), ("the kernel from_numpy", _by_kernel)):
+            made = target.dtype_name(convert(target, value).dtype)
+            assert made == name, f"{way} makes {made} of a NumPy array of {name}"
+
+
+def _by_asarray(target: Target, value: Any) -> Any:
+    return mg.asarray(value, backend=target.name).array
+
+
+def _by_kernel(target: Target, value: Any) -> Any:
+    return target.kernel("from_numpy")(target.xp, value)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import badge, certificate, page, report, running
+from . import badge, certificate, limits, page, report, running
 from .certificate import CertificateError, Results
 from .comparison import compare
 
@@ -38,6 +38,7 @@ def main(options: argparse.Namespace) -> int:
         if options.compare:
             return _compare(*map(Path, options.compare))
         outputs = list(_outputs(options))
+        limits_of = _writable(Path(options.limits)) if options.limits else None
         status, results = _results(options)
         if not results:
             return status
@@ -47,7 +48,21 @@ def main(options: argparse.Namespace) -> int:
     print(report.text(results))
     for form, path in outputs:
         FORMS[form](results, path)
+    if limits_of is not None:
+        try:
+            for line in limits.write(results, limits_of):
+                print(line)
+        except CertificateError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return 1 if _beyond_limits(results) else 0
     return status or (1 if certificate.failed(results) else 0)
+
+
+def _beyond_limits(results: Results) -> bool:
+    """Return whether there is something that no limit of a library can say."""
+    died = any(backend.get("died") for backend in results["backends"].values())
+    return bool(results.get("problems")) or died
 
 
 def _results(options: argparse.Namespace) -> tuple[int, Results]:

@@ -81,6 +81,9 @@ def assert_same(
         assert target.is_raw(actual.array), (
             f"{what}: wraps {type(actual.array)}, which is not an array of {target.name!r}"
         )
+    if target.device is not None:
+        place = target.kernel("device")(target.xp, actual if raw else actual.array)
+        assert place == target.device, f"{what}: it is on {place}, not on {target.device}"
     name = target.dtype_name(actual.dtype)
     expected = expected_dtype or available(target, exact.dtype.name)
     assert name == expected, f"{what}: dtype {name}, expected {expected}"

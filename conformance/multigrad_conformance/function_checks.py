@@ -7,6 +7,7 @@ because their messages are complete: PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,17 @@ from .batches import _examples
 from .compare import assert_gradient, available
 from .differences import ADVICE, STEPS, chosen, settled, slopes, trouble
 from .problem import is_floating
+from .target import Target
 from .tolerance import greatest, narrowest, over, worst
-from .trial import Trial, backward, gradients, is_array_of, second_gradients, tensors, to_numpy
+from .trial import (
+    Trial,
+    backward,
+    gradients,
+    is_array_of,
+    second_gradients,
+    tensors,
+    to_numpy,
+)
 
 EXAMPLES = 3
 """The number of examples in a batch."""
@@ -28,6 +38,9 @@ RANDOM = (
     "the function is random, or keeps something between calls. Draw random numbers "
     "outside, and pass them as an argument"
 )
+
+
+MADE = "Where an array is made, say dtype=x.dtype, device=x.device"
 
 
 def pure(trial: Trial) -> None:
@@ -105,9 +118,15 @@ def values(trial: Trial) -> None:
         )
         dtype_name = target.dtype_name(raw.dtype)
         assert dtype_name == available(target, dtype.name), (
-            f"{name} has dtype {dtype_name}, on numpy {dtype.name}. Where an array is made, say "
-            "dtype=x.dtype, device=x.device"
+            f"{name} has dtype {dtype_name}, on numpy {dtype.name}. {MADE}"
         )
+        assert trial.precision == "float64" or dtype_name not in ("float64", "complex128"), (
+            f"{name} has dtype {dtype_name}, though every argument is in single precision. {MADE}; "
+            "or pass dtypes='float64', if the function widens on purpose"
+        )
+        if target.device is not None:
+            place = target.kernel("device")(target.xp, raw)
+            assert place == target.device, f"{name} is on {place}, not on {target.device}. {MADE}"
         actual = target.numpy(raw)
         assert actual.shape == wide.shape, f"{name} has shape {actual.shape}, on numpy {wide.shape}"
         trial.tolerance.assert_near(
@@ -399,6 +418,51 @@ def _assert_compiled(trial: Trial, label: str, compiler: Callable[..., Any]) -> 
         )
 
 
+def variants(trial: Trial) -> None:
+    """Check values and gradients on the backend's other devices, and under its flags.
+
+    Flags may take away what the function needs: an error under them is no failure. Variants with
+    other integers are left out, since NumPy has no results to compare with.
+    """
+    for label, enter in trial.target.backend.variants.items():
+        with enter() as device:
+            if callable(device):  # a compiler, which `jit` tries
+                continue
+            target = Target(trial.target.name, device, trial.target.single)
+            if _comparable(trial, target):
+                _assert_variant(trial, target, label)
+
+
+def _comparable(trial: Trial, target: Target) -> bool:
+    """Return whether a variant differs from the default, but not in its integers.
+
+    Each is tried in its widest precision.
+    """
+    usual = trial.target
+    if target.has_long != usual.has_long or target.has_double != (trial.precision == "float64"):
+        return False
+    if trial.subject.complex and not target._makes("complex64", np.complex64):
+        return False
+    default = (usual.has_double, usual.backend.lacks().keys())
+    return (
+        target.device is not None or (target.has_double, target.backend.lacks().keys()) != default
+    )
+
+
+def _assert_variant(trial: Trial, target: Target, label: str) -> None:
+    varied = replace(trial, target=target, with_differences=False)
+    try:
+        values(varied)
+        gradient(varied)
+    except AssertionError as error:
+        raise AssertionError(f"on the variant {label!r}: {error}") from error
+    except Exception as error:
+        if target.device is not None:
+            raise AssertionError(
+                f"on the variant {label!r}, {type(error).__name__}: {error}. {MADE}"
+            ) from error
+
+
 CHECKS: dict[str, Callable[[Trial], None]] = {
     "pure": pure,
     "values": values,
@@ -408,6 +472,7 @@ CHECKS: dict[str, Callable[[Trial], None]] = {
     "second": second,
     "vmap": vmap,
     "jit": jit,
+    "variants": variants,
 }
 """The checks by name, in the order in which they run."""
 

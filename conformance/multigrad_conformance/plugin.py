@@ -168,9 +168,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _told(error: BaseException) -> str:
-    """Return the first lines of an error as one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines)[:200]}"
+    """Return the first lines of an error, and the call that it is about, as one line."""
+    words = " ".join(str(error).split())[:200]
+    return " ".join((f"{type(error).__name__}: {words}", *getattr(error, "__notes__", ())))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -271,11 +271,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _unsampled() -> Iterator[str]:
-    """Yield a line for each operation that no test is about, whatever was selected."""
+    """Yield a line for each operation that is not tested, or in part, whatever was selected."""
     from multigrad.registry import OPS
 
     from . import cells
 
     for op in OPS.values():
-        if cells.unsampled(op):
+        if cells.trouble(op):
+            yield f"{op.name}: not all of its samples can be used: {cells.trouble(op)}"
+        elif cells.unsampled(op):
             yield f"{op.name}: not tested: it has no samples; {cells.to_add(op)}"

@@ -68,7 +68,7 @@ def _must_be_missing(cell: cells.Cell, reason: str) -> None:
             pytest.fail(
                 f"{cell.id}: {reason}, yet the library computes it, and not what NumPy does; it "
                 "should raise. If it cannot be helped, exempt the test: "
-                f"Backend(exemptions={{{cell.id!r}: reason}}). {error}"
+                f"Backend(exemptions={{{cell.id!r}: reason}}). {error} {error.__notes__[0]}"
             )
         pytest.skip(f"{MISSING}{reason}")
     # vmap refuses such operations even if the library supports them
@@ -114,11 +114,22 @@ def test_exemptions(conformance_backend: str) -> None:
 
 
 def test_samples(conformance_operation: str) -> None:
-    """Every operation must have samples; a plugin's come from the hook multigrad_samples."""
+    """Every operation must have samples that can be used, and every keyword one that sets it.
+
+    A plugin's come from the hook multigrad_samples.
+    """
     operation = conformance_operation
     op = OPS[operation]
+    assert not cells.trouble(op), (
+        f"the samples of {operation!r} of {op.module} cannot all be used: {cells.trouble(op)}"
+    )
     assert not cells.unsampled(op), (
         f"the operation {operation!r} of {op.module} has no samples: {cells.to_add(op)}"
+    )
+    assert not cells.unset(op), (
+        f"no sample of the operation {operation!r} of {op.module} gives "
+        f"{' and '.join(cells.unset(op))} another value than the default, so a library may ignore "
+        "it: add one"
     )
 
 

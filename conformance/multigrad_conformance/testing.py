@@ -24,8 +24,9 @@ from multigrad.registry import OPS, Op
 
 from . import cells
 from .function_checks import CHECKS
+from .reading import read
 from .sample import Draw, Sample
-from .samples import samples_of
+from .samples import samples_of, trouble_of
 from .subject import PRECISIONS, Subject
 from .target import Target
 from .tolerance import Tolerance
@@ -78,7 +79,7 @@ def check_function(
     float64), `differences` (the gradients are those of finite differences; without it, jvp and
     second are not compared with differences either), `jvp`, `second` (derivatives of gradients, in
     both modes), `vmap` (of function and gradient, against a loop), `jit` (if a backend has a
-    compiler).
+    compiler), `variants` (values and gradients on its other devices and under its flags).
 
     Returns None. Raises AssertionError with the name of the function, and for each failure the
     backend, dtype, check, argument, and the worst element with both numbers. Raises BackendError if
@@ -224,8 +225,8 @@ def check_rule(
 
     Tests that a backend exempts, or declares as missing, are left out. Returns None. Raises
     AssertionError with the name of the operation, and for each failure the backend and the id of
-    the test. Raises ValueError for an unknown operation, level or check, and if there are no
-    samples.
+    the test. Raises ValueError for an unknown operation, level or check, if there are no samples,
+    and if some cannot be used; TypeError if `samples` is no list or function.
     """
     __tracebackhide__ = True
     _assert_asserts("check_rule")
@@ -234,6 +235,11 @@ def check_rule(
     names = _backends(backends)
     declared = _operation(op)
     given = None if samples is None else _samples(declared, samples)
+    if given is None and trouble_of(declared.name):
+        raise ValueError(
+            f"check_rule: the samples of {declared.name!r} of {declared.module} cannot all be "
+            f"used: {trouble_of(declared.name)}"
+        )
     if not (samples_of(declared.name) if given is None else given):
         raise ValueError(
             f"check_rule: the operation {declared.name!r} has no samples: pass "
@@ -273,9 +279,8 @@ def _execute(cell: cells.Cell) -> Iterator[Failure]:
     except pytest.fail.Exception as error:
         yield Failure(where, str(error), AssertionError(str(error)))
     except Exception as error:
-        yield Failure(
-            where, str(error) if _is_ours(error) else f"{type(error).__name__}: {error}", error
-        )
+        told = str(error) if _is_ours(error) else f"{type(error).__name__}: {error}"
+        yield Failure(where, "\n".join((told, *getattr(error, "__notes__", ()))), error)
 
 
 def _operation(op: str | Op) -> Op:
@@ -297,18 +302,21 @@ def _samples(op: Op, given: Any) -> tuple[Sample, ...]:
 
     All belong to the short level, unless they say otherwise.
     """
-    listed = given(Draw(op.name)) if callable(given) else given
-    collected = []
-    for i, sample in enumerate(listed):
-        if not isinstance(sample, (Sample, tuple)):
-            raise TypeError(
-                "check_rule: samples must be Sample objects or tuples of arguments (one "
-                f"argument alone is (x,)), not {type(sample).__name__}"
-            )
-        made = Sample(f"sample-{i}", *sample) if isinstance(sample, tuple) else sample
-        made.short = True if made.short is None else made.short
-        collected.append(made)
-    return tuple(collected)
+    if not callable(given) and not isinstance(given, Iterable):
+        raise TypeError(
+            "check_rule: samples must be a list of samples or a function of a Draw, not "
+            f"{type(given).__name__}"
+        )
+
+    def make() -> Any:
+        return given(Draw(op.name)) if callable(given) else given
+
+    usable, wrong = read(op, "samples", make, (Sample, tuple))
+    if wrong:
+        raise ValueError(f"check_rule: the samples of {op.name!r} cannot be used: {wrong[0]}")
+    for sample in usable:
+        sample.short = True if sample.short is None else sample.short
+    return usable
 
 
 def _cells(
@@ -421,7 +429,8 @@ def _message(title: str, failures: Sequence[Failure]) -> str:
     """Return the first failure in full, and one line for each of the others."""
     first, *others = failures
     lines = [f"{title}: {first.where}: {first.text}"]
-    lines += [f"also {f.where}: {f.text.partition(chr(10))[0][:200]}" for f in others[:SHOWN]]
+    # numpy.testing begins with an empty line
+    lines += [f"also {f.where}: {' '.join(f.text.split())[:200]}" for f in others[:SHOWN]]
     if len(others) > SHOWN:
         lines.append(f"and {len(others) - SHOWN} more")
     return "\n".join(lines)

@@ -296,9 +296,11 @@ def from_numpy(xp: Any, x: Any) -> Any:
     """Return the NumPy array `x` as an array of the library, on its default device.
 
     It has the same dtype and may share the memory of `x`. The default tries DLPack, then `asarray`,
-    then a list of up to 10,000 elements.
+    then a list of up to 10,000 elements. A narrower dtype is returned only if each of them makes
+    one.
     """
     reasons = []
+    narrow = None
     # the library may lack some dtypes
     ways: tuple[Callable[[Any], Any], ...] = (
         lambda x: xp.from_dlpack(x),
@@ -308,11 +310,16 @@ def from_numpy(xp: Any, x: Any) -> Any:
     for way in ways:
         try:
             out = way(x)
-            if tuple(out.shape) == x.shape:
+            if tuple(out.shape) != x.shape:
+                reasons.append(f"it returned an array of shape {tuple(out.shape)}")
+            elif not is_narrower(out.dtype, x.dtype):
                 return out
-            reasons.append(f"it returned an array of shape {tuple(out.shape)}")
+            elif narrow is None:
+                narrow = out
         except Exception as error:  # any exception, as above
             reasons.append(f"{type(error).__name__}: {error}")
+    if narrow is not None:
+        return narrow
     raise BackendError(
         _unconverted(
             "from_numpy",
@@ -320,6 +327,12 @@ def from_numpy(xp: Any, x: Any) -> Any:
             reasons,
         )
     )
+
+
+def is_narrower(dtype: Any, source: Any) -> bool:
+    """Return whether a dtype has fewer bytes than another, as far as the libraries tell."""
+    bytes_, of_source = getattr(dtype, "itemsize", None), getattr(source, "itemsize", None)
+    return bytes_ is not None and of_source is not None and bool(bytes_ < of_source)
 
 
 ONE_BY_ONE = 10_000

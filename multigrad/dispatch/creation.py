@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import errors, observe, registry
 from ..backends import own
+from ..backends.kernels import is_narrower
 from ..core.array_protocols import ArrayProtocols
 from ..core.computed import mark
 from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
@@ -351,8 +352,11 @@ def _transfer(
             if target.mutable
             else target.xp.from_dlpack(x, copy=True)
         )
+        if is_narrower(y.dtype, x.dtype):
+            raise TypeError("from_dlpack has narrowed the dtype")
     except Exception:
-        # libraries raise various errors here (read-only, dtype, device); then NumPy is used
+        # Libraries raise various errors here (read-only, dtype, device), or narrow a dtype that
+        # their conversion from NumPy keeps; then NumPy is used.
         y = target.xp.asarray(
             target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True
         )

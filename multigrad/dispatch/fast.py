@@ -23,7 +23,7 @@ from ..core.element import truth_of
 from ..core.graph import Node, tick
 from ..core.level import Layer
 from ..core.pullback import Needs
-from ..core.tensor import Tensor, View
+from ..core.tensor import Tensor, View, lifted
 from ..observe import gate
 from ..provided import provide
 from ..registry import METADATA, OPS, Op, Rule, keeping
@@ -130,6 +130,7 @@ def make_function(
             "_table": OPS,
             "_form": resolve_composite(op),
             "_composed": composed,
+            "_lifted": lifted,
         }
     generated.run(text, f"multigrad {op.name}", scope)
     function: Any = scope.pop(called)
@@ -207,19 +208,26 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
 def _composite_lines(op: Op) -> Iterator[str]:
     """The body of a composite, which runs its form in the namespace of its first array.
 
-    This applies while the declaration is that of the table.
+    This applies while the declaration is that of the table. The form gets no raw arrays beside
+    layers, because the operators of some libraries do not defer.
     """
     first = next((name for name, role in op.roles.items() if role == "array"), None)
-    if first is not None:
+    if first is not None and "arrays" not in op.roles.values():
         known = f"isinstance({first}, _Layer) and _table.get({op.name!r}) is _op"
         parameters = op.signature.parameters
-        given = "".join(
+        usual = "".join(
             f" and {n} is not None"
             for n, role in op.roles.items()
             if role == "array" and n != first and parameters[n].default is not None
         )
-        yield f"    if {known}{_usual(op)}{given}:"
-        yield f"        _t = _form({', '.join([f'{first}._elem.library.bound', *op.roles])})"
+        yield f"    if {known}{_usual(op)}{usual}:"
+        given = [
+            name
+            if role == "plain" or name == first
+            else f"{name} if {name} is None or isinstance({name}, _Layer) else _lifted({name})"
+            for name, role in op.roles.items()
+        ]
+        yield f"        _t = _form({', '.join([f'{first}._elem.library.bound', *given])})"
         yield "        return _t if isinstance(_t, _Layer) else _composed(_op, _t)"
     yield f"    return _general(_op, {tuple_text(op.roles)})"
 

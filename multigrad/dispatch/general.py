@@ -32,7 +32,7 @@ from ..core.element import (
 from ..core.graph import MultiNode, Node, tick
 from ..core.level import Layer, Standing
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
+from ..core.tensor import Tensor, View, checked, lifted, strip, wrap, wrap_at, wrap_new
 from ..provided import provide
 from ..registry import Op, per_operation
 from . import settings
@@ -64,6 +64,11 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
+        # the operators of the form must not be those of raw arrays, which may not defer to layers
+        values = tuple(
+            x if role == "plain" else lifted(tuple(x) if role == "arrays" else x)
+            for role, x in zip(op.roles.values(), values, strict=True)
+        )
         return composed(op, resolve_composite(op)(_library_of_layer(top).bound, *values))
     return type(top)._apply(op, values, top)
 

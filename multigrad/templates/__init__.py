@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backends import discovery, plugins
 
@@ -78,8 +78,15 @@ class TemplateError(Exception):
     """
 
 
-def write(kind: str, name: str, where: Path, module: str = "") -> Path:
-    """Write the folder `multigrad-<name>` into `where`, and return its path.
+class Written(NamedTuple):
+    """The folder of a plugin, and what its author should know of the library."""
+
+    folder: Path
+    notes: tuple[str, ...]
+
+
+def write(kind: str, name: str, where: Path, module: str = "") -> Written:
+    """Write the folder `multigrad-<name>` into `where`.
 
     Raises TemplateError and writes nothing if that is impossible.
     """
@@ -89,7 +96,12 @@ def write(kind: str, name: str, where: Path, module: str = "") -> Path:
         raise TemplateError(
             f"{folder} exists: nothing was written. Remove it, or choose another name."
         )
-    values |= _library(name, module or STAND_IN, bool(module)) if kind == "backend" else {}
+    notes: tuple[str, ...] = ()
+    if kind == "backend":
+        seen = _seen(module or STAND_IN, bool(module))
+        values |= _library(name, module or STAND_IN, bool(module), seen)
+        notes = tuple(_notes(seen))
+        values["notes"] = "".join(f"- {note}\n" for note in notes) or "It lacks nothing.\n"
     files = dict(_files(kind, values, not module))
     try:
         with tempfile.TemporaryDirectory(dir=where) as made:
@@ -101,7 +113,7 @@ def write(kind: str, name: str, where: Path, module: str = "") -> Path:
             whole.rename(folder)
     except OSError as error:
         raise TemplateError(f"cannot write {folder}: {error.strerror or error}") from error
-    return folder
+    return Written(folder, notes)
 
 
 def _files(kind: str, values: dict[str, str], stand_in: bool) -> Iterator[tuple[str, str]]:
@@ -182,10 +194,8 @@ def _installed(distribution: str) -> bool:
 # ----- the library -----
 
 
-def _library(name: str, module: str, owned: bool) -> dict[str, str]:
-    """The template values that depend on the library; `owned` says that its arrays must not belong
-    to another backend.
-    """
+def _seen(module: str, owned: bool) -> dict[str, Any]:
+    """What `look` finds; `owned` says that the arrays must not belong to another backend."""
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in module.split(".")):
         raise TemplateError(
             f"{module!r} is not the name of a module, such as mylib or mylib.array_api."
@@ -205,6 +215,24 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
             f"the arrays of {module}, {seen['type']}, belong to the backend {seen['owner']!r}, "
             "and an array type has one backend."
         )
+    return seen
+
+
+def _notes(seen: dict[str, Any]) -> Iterator[str]:
+    """What the author of the plugin should know: what the library lacks, then what is wrong."""
+    if seen["lacks"]:
+        yield f"The library lacks: {', '.join(seen['lacks'])}."
+    if seen["refused"]:
+        refused = ", ".join(f"{f} ({', '.join(names)})" for f, names in seen["refused"].items())
+        yield (
+            f"Wrong: functions refuse keywords of the standard: {refused}. Give functions that "
+            "take them in Backend(functions=...)."
+        )
+    yield from (f"Wrong: {text}." for text in seen["wrong"])
+
+
+def _library(name: str, module: str, owned: bool, seen: dict[str, Any]) -> dict[str, str]:
+    """The template values that depend on the library."""
     root = seen["module"].partition(".")[0]
     library = module if module.partition(".")[0] == root else root
     distribution, version = _distribution(root)
@@ -216,14 +244,11 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
         if seen["scalars"]
         else "type(xp.asarray(0.0)),"
     )
-    exempt = {} if owned else STAND_IN_EXEMPTIONS
-    exemptions = "".join(
-        f"\n    {json.dumps(i)}: {json.dumps(reason)}," for i, reason in exempt.items()
-    )
+    limits = {"missing": {}, "exemptions": {} if owned else STAND_IN_EXEMPTIONS}
     return {
         "module": module,
         "imports": "\n".join(sorted((f"import {module} as xp", "import multigrad as mg"))),
-        "typing": "from typing import Any\n\n" if seen["masks"] else "",
+        "typing": "from typing import Any\n" if seen["masks"] else "",
         "kernels": '\n        kernels={"admit": admit},' if seen["masks"] else "",
         "admit": Template(ADMIT).substitute(name=name) if seen["masks"] else "",
         "root": module.partition(".")[0],
@@ -231,10 +256,22 @@ def _library(name: str, module: str, owned: bool) -> dict[str, str]:
         "types": f"({types})",
         "install": distribution or root,
         "requirement": f', "{distribution}>={version}"' if version else "",
-        "capabilities": ", ".join(f"{c}={value}" for c, value in capabilities.items()),
-        "exemptions": f"{exemptions}\n" if exemptions else "",
+        "capabilities": _arguments(
+            *(f"{c}={value}" for c, value in capabilities.items()), 'missing=LIMITS["missing"]'
+        ),
+        "limits": json.dumps(limits, indent=2),
         "stand_in": "" if owned else STAND_IN_NOTE,
     }
+
+
+def _arguments(*arguments: str) -> str:
+    """The arguments of Capabilities, in the layout of the formatter."""
+    line = ", ".join(arguments)
+    if len(line) <= 61:
+        return line
+    if len(line) <= 88:
+        return f"\n            {line}\n        "
+    return "".join(f"\n            {a}," for a in arguments) + "\n        "
 
 
 def _looked_at(module: str) -> dict[str, Any]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..backends import discovery
+from ..backends import discovery, own
+from ..core.element import DTYPES
+from ..namespace import load
+from ..registry import OPS
 from . import FOUND
 
 
@@ -45,13 +48,27 @@ def look(name: str) -> dict[str, Any]:
             f"xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises {type(error).__name__}: "
             f"{error}. Name the module that has these functions."
         }
+    if isinstance(x, own.array_classes()):
+        return {
+            "error": f"the arrays of {name!r} are multigrad's own Tensors. Name the namespace of "
+            "the library whose arrays multigrad should differentiate."
+        }
     owner = discovery.backend_of(x)
+    scalars = type(total) is not type(x)
+    known = discovery.backend_of(total) if scalars else None
+    # a number of Python, or an array of another library, cannot be an array of this one
+    foreign = scalars and (
+        type(total) in (bool, int, float, complex) or (known is not None and known != owner)
+    )
     return {
         "owner": owner.name if owner else "",
         "type": f"{type(x).__module__}.{type(x).__qualname__}",
         "module": type(x).__module__,
-        "scalars": type(total) is not type(x),
+        "scalars": scalars and not foreign,
         "masks": _holds(lambda: tuple(x.mask.shape) == tuple(x.shape)),
+        "lacks": list(_lacking(xp, x)),
+        "refused": _refused(xp, x),
+        "wrong": list(_wrong(xp, x, total if foreign else None)),
         "capabilities": {
             "mutable": _holds(lambda: _is_seen(xp)),
             "defers": _holds(lambda: x * _Foreign() == "deferred"),
@@ -64,6 +81,87 @@ def look(name: str) -> dict[str, Any]:
             "lazy": hasattr(x, "compute"),
         },
     }
+
+
+# ----- what it lacks, and what it does otherwise -----
+
+
+def _lacking(xp: Any, x: Any) -> Iterator[str]:
+    """What the standard has and the library does not: functions, dtypes, DLPack."""
+    load()
+    for op in OPS.values():
+        if op.public and op.module.startswith("multigrad.") and not op.beyond:
+            prefix, _, name = op.name.rpartition(".")
+            space = getattr(xp, prefix, None) if prefix else xp
+            if space is not None and not hasattr(space, name):
+                yield op.name
+    yield from (name for name in ("linalg", "fft") if not hasattr(xp, name))
+    yield from (name for name in DTYPES if not hasattr(xp, name))
+    if not hasattr(x, "__dlpack__"):
+        yield "DLPack: arrays become those of NumPy by `__array__`, or one number after the other"
+
+
+def _refused(xp: Any, x: Any) -> dict[str, list[str]]:
+    """The keywords of the standard that the library's functions refuse, by function."""
+    device = getattr(x, "device", None)
+    calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+        "asarray": ((x,), {"dtype": x.dtype, "device": device, "copy": True}),
+        "astype": ((x, x.dtype), {"copy": True, "device": device}),
+        "from_dlpack": ((x,), {"device": device, "copy": True}),
+        "reshape": ((x, (3, 1)), {"copy": True}),
+        "arange": ((3,), {"dtype": x.dtype, "device": device}),
+        "linspace": ((0.0, 1.0, 3), {"dtype": x.dtype, "device": device, "endpoint": False}),
+        "eye": ((2,), {"dtype": x.dtype, "device": device}),
+        "full": (((2,), 1.0), {"dtype": x.dtype, "device": device}),
+        "full_like": ((x, 1.0), {"dtype": x.dtype, "device": device}),
+        **dict.fromkeys(
+            ("zeros", "ones", "empty"), (((2,),), {"dtype": x.dtype, "device": device})
+        ),
+        **dict.fromkeys(
+            ("zeros_like", "ones_like", "empty_like"), ((x,), {"dtype": x.dtype, "device": device})
+        ),
+        **dict.fromkeys(("sum", "prod"), ((x,), {"dtype": x.dtype, "keepdims": True})),
+    }
+    found: dict[str, list[str]] = {}
+    for name, (args, keywords) in calls.items():
+        function = getattr(xp, name, None)
+        if function is None:
+            continue
+        for keyword, value in keywords.items():
+            try:
+                function(*args)  # where this raises, the keyword is not the reason
+                function(*args, **{keyword: value})
+            except TypeError as error:
+                if keyword in str(error):
+                    found.setdefault(name, []).append(keyword)
+            except Exception:  # it takes the keyword; the suite tries the value
+                continue
+    return found
+
+
+def _wrong(xp: Any, x: Any, scalar: Any) -> Iterator[str]:
+    """What the library does otherwise than the standard says."""
+    if scalar is not None:
+        kind = type(scalar)
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        yield (
+            f"xp.sum returns {name}, which is no array of the library: give functions that return "
+            "arrays in Backend(functions=...)"
+        )
+    if not hasattr(x, "__array_namespace__"):
+        yield "its arrays have no __array_namespace__"
+    if hasattr(xp, "from_dlpack") and hasattr(x, "__dlpack__"):
+        try:
+            xp.from_dlpack(x)
+        except Exception as error:  # a library may raise anything
+            yield f"xp.from_dlpack of its own array raises {type(error).__name__}: {error}"
+    if not hasattr(xp, "__array_namespace_info__"):
+        yield "the namespace has no __array_namespace_info__, which says what the library can do"
+    compat = f"array_api_compat.{xp.__name__}"
+    if not xp.__name__.startswith("array_api_compat.") and _holds(
+        lambda: hasattr(importlib.import_module(compat), "asarray")
+    ):
+        yield f"{compat} has the standard's names: --module {compat}"
 
 
 def _is_seen(xp: Any) -> bool:

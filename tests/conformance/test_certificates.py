@@ -102,32 +102,32 @@ def written(folder: Path, results: Any, name: str = "a.json") -> str:
             "2 passed, 1 exempt, 1 missing",
             "one: conformant (short): 2 passed, 1 missing, 1 exempt",
         ),
-        (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed"),
-        (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed"),
+        (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed (short)"),
+        (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed (short)"),
         (
             changed(not_run=["sin/jvp/real"]),
             "partial",
             "1 of 5 tests were not run",
-            "one: partial run: 2 passed",
+            "one: partial run (short): 2 passed",
         ),
         (
             changed(not_run=None),
             "partial",
             "the certificate does not say which tests were left out",
-            "one: partial run: 2 passed",
+            "one: partial run (short): 2 passed",
         ),
-        (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died"),
+        (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died (short)"),
         (
             changed(tests={"cos/vjp/real": ["exempt", "a bug"]}),
             "untested",
             "no test has passed",
-            "one: untested",
+            "one: untested (short)",
         ),
         (
             {**GOOD, "problems": {"test_saves[sin]": "keeps x"}},
             "failed",
             "the suite has problems: test_saves[sin]",
-            "one: failed",
+            "one: failed (short)",
         ),
     ],
 )
@@ -147,7 +147,7 @@ def test_the_verdict(results: Any, word: str, why: str, told: str) -> None:
 def test_a_badge_of_several_backends_is_that_of_the_worst() -> None:
     two = deepcopy(GOOD)
     two["backends"]["two"] = with_tests(sin_vjp_real="failed")["backends"]["one"]
-    assert badge.message(two) == ("failed", "two: 1 failed")
+    assert badge.message(two) == ("failed", "two: 1 failed (short)")
     assert badge.message({**GOOD, "backends": {}}) == ("untested", "untested")
 
 
@@ -711,6 +711,68 @@ def test_an_exit_is_a_failure_of_the_test(site: Site) -> None:
     ] == ["passed"]
 
 
+BAD_SAMPLES = """
+import multigrad as mg
+from multigrad_conformance import Sample
+
+def fails(xp, x):
+    raise RuntimeError("no such function")
+
+@mg.hookimpl
+def multigrad_operations():
+    for name in ("raises", "arrays", "missing"):
+        yield mg.registry.elementwise(
+            f"bad.{name}(x, /)", forward=lambda xp, x: x * x, x=lambda xp, x: 2 * x
+        )
+    yield mg.registry.define(
+        "bad.forward(x, /)", forward=fails, outputs=("a", "b"), x=lambda xp, g_a, g_b: g_a + g_b
+    )
+
+def raises(draw):
+    raise RuntimeError("no data")
+
+@mg.hookimpl
+def multigrad_samples():
+    return {
+        "bad.raises": raises,
+        "bad.arrays": lambda draw: [draw.real(2)],
+        "bad.missing": "no_such_samples:f",
+        "bad.forward": lambda draw: [Sample("real", draw.real(2))],
+    }
+"""
+
+
+def test_a_plugin_with_bad_samples_fails_by_name_and_no_other_does(site: Site) -> None:
+    site.plugin("bad", BAD_SAMPLES)
+    done = conformance(
+        site,
+        "--backend",
+        "numpy",
+        "--json",
+        "c.json",
+        "--",
+        "-k",
+        "(/forward/real and (:sin/ or bad.)) or test_samples",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    out = json.loads((site.folder / "c.json").read_text())
+    tests = out["backends"]["numpy"]["tests"]
+    assert tests["sin/forward/real"] == ["passed"]
+    state, told = tests["bad.forward/forward/real"]
+    assert state == "failed" and told.startswith("RuntimeError: no such function")
+    assert out["problems"].keys() == {
+        f"test_samples[bad.{name}]" for name in ("raises", "arrays", "missing")
+    }
+    for name, why in (
+        ("raises", "raises RuntimeError: no data"),
+        ("arrays", "an object of type ndarray, where a Sample was expected"),
+        ("missing", "the generator 'no_such_samples:f' raises ModuleNotFoundError"),
+    ):
+        told = out["problems"][f"test_samples[bad.{name}]"]
+        assert f"the samples of 'bad.{name}' of plugin_bad cannot all be used" in told
+        assert why in told
+
+
 @pytest.mark.sweep
 def test_a_filtered_run_says_so(site: Site) -> None:
     done = conformance(
@@ -730,7 +792,7 @@ def test_a_filtered_run_says_so(site: Site) -> None:
         and run["device"] == "cpu"
         and run["python"].endswith(".".join(map(str, sys.version_info[:3])))
     )
-    assert "partial run: " in (site.folder / "out" / "conformance.svg").read_text()
+    assert "partial run (short): " in (site.folder / "out" / "conformance.svg").read_text()
     assert re.search(r"partial: \d+ of \d+ tests were not run", done.stdout)
 
 

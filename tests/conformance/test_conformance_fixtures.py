@@ -328,9 +328,8 @@ def test_what_check_rule_refuses(operations: Any) -> None:
         with pytest.raises(ValueError, match=message):
             check_rule(*arguments)
     with pytest.raises(
-        TypeError,
-        match=r"samples must be Sample objects or tuples of arguments \(one argument alone is "
-        r"\(x,\)\), not ndarray",
+        ValueError,
+        match=r"an object of type ndarray, where a Sample or a tuple of arguments, such as \(x,\)",
     ):
         check_rule("toolcheck.bare", [X])
     with pytest.raises(ValueError, match="there is no check 'grad' of 'tanh' here; there are "):

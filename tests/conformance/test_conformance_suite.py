@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import multigrad as mg
 from multigrad import registry
 from multigrad.backends import discovery
 from multigrad.errors import BatchingError
@@ -27,10 +28,12 @@ from multigrad_conformance import (
     Sample,
     batches,
     cells,
+    check_rule,
     checks,
     kernels,
     plugin,
     problem,
+    samples,
     saves,
 )
 from multigrad_conformance import test_conformance as suite
@@ -598,3 +601,220 @@ def test_what_a_device_lacks() -> None:
 
 def test_the_backends_that_are_tested_exist() -> None:
     assert discovery.get("numpy").exemptions == {}
+
+
+# ----- samples that cannot be used -----
+
+
+def raising(draw: Draw) -> Iterator[Sample]:
+    yield SAMPLE
+    raise RuntimeError("no data here")
+
+
+def skipping(draw: Draw) -> Iterator[Sample]:
+    pytest.importorskip("no_such_module_of_data")
+    yield SAMPLE
+
+
+BAD_SAMPLES: dict[str, tuple[Any, str, int]] = {
+    "raises": (raising, "the generator .*raising.* raises RuntimeError: no data here", 1),
+    "skips": (skipping, "the generator .* raises Skipped: could not import", 0),
+    "missing": (
+        "no_such_module_of_samples:f",
+        "the generator 'no_such_module_of_samples:f' raises ModuleNotFoundError: No module",
+        0,
+    ),
+    "attribute": ("math:nosuch", "the generator 'math:nosuch' raises AttributeError", 0),
+    "not_callable": (3, "the generator 3 raises TypeError: 'int' object is not callable", 0),
+    "nothing": (lambda draw: None, "the generator .* returns None, where samples were expected", 0),
+    "arrays": (
+        lambda draw: [SAMPLE, np.ones(2)],
+        "the generator .* yields an object of type ndarray, where a Sample was expected",
+        1,
+    ),
+    "twice": (lambda draw: [SAMPLE, SAMPLE], "two samples have the label 'real'", 1),
+    "slash": (
+        lambda draw: [SAMPLE, Sample("a/b", np.ones(2))],
+        "the label 'a/b' has a '/' or an '@'",
+        1,
+    ),
+    "unbound": (
+        lambda draw: [SAMPLE, Sample("two", np.ones(2), np.ones(2))],
+        r"the sample 'two' does not fit suite.unbound\(x, /\): too many positional arguments",
+        1,
+    ),
+    "kink": (
+        lambda draw: [SAMPLE, Kink("at 0", [0.0], gradients={"y": [1]})],
+        r"the sample 'at 0' names 'y', which is no array argument of suite.kink\(x, /\)",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_SAMPLES)
+def test_bad_samples_are_a_failure_of_their_operation(
+    declared: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It has a name, and the other samples and operations are tested."""
+    generator, told, good = BAD_SAMPLES[kind]
+    name = f"suite.{kind}"
+    op = declared("elementwise", f"{name}(x, /)", forward=cube, x=lambda xp, x: 3 * x * x)
+    monkeypatch.setattr(samples, "generators", lambda: {name: generator})
+    samples._found.cache_clear()
+    with pytest.raises(
+        AssertionError,
+        match=f"the samples of {name!r} of .*test_conformance_suite.* cannot all be used: {told}",
+    ):
+        suite.test_samples(name)
+    assert len(samples.samples_of(name)) == good
+    assert bool([*cells._of_operation(discovery.get("numpy"), op)]) == bool(good)
+    with pytest.raises(ValueError, match=f"check_rule: the samples of {name!r} .*{told}"):
+        check_rule(name, backends="numpy")
+    samples._found.cache_clear()
+
+
+def test_a_forward_that_raises_fails_its_own_tests(declared: Any) -> None:
+    def forward(xp: Any, x: Any) -> Any:
+        raise RuntimeError("no such function")
+
+    op = declared(
+        "define",
+        "suite.two_outputs(x, /)",
+        forward=forward,
+        outputs=("low", "high"),
+        x=lambda xp, g_low, g_high: g_low + g_high,
+        jvp=lambda xp, t: (t, t),
+    )
+    found = [*cells._of_operation(discovery.get("numpy"), op, (SAMPLE,))]
+    assert {"forward", "vjp"} <= {cell.check for cell in found}
+    for cell in found:
+        if cell.check in ("forward", "vjp"):
+            with pytest.raises(RuntimeError, match="no such function"):
+                cell.run(Target("numpy"))
+
+
+@pytest.mark.parametrize(
+    "given, error, told",
+    [
+        (3, TypeError, "samples must be a list of samples or a function of a Draw, not int"),
+        (
+            [(1.0,), 3],
+            ValueError,
+            "samples yields an object of type int, where a Sample or a tuple",
+        ),
+        (
+            [(np.ones(2), np.ones(2))],
+            ValueError,
+            r"the sample 'sample-0' does not fit sin\(x, /\): too many positional arguments",
+        ),
+        (lambda draw: None, ValueError, "samples returns None, where samples were expected"),
+        (
+            [Kink("at 0", [0.0], gradients={"y": [1]})],
+            ValueError,
+            r"the sample 'at 0' names 'y', which is no array argument of sin\(x, /\)",
+        ),
+        ([SAMPLE, SAMPLE], ValueError, "two samples have the label 'real'"),
+    ],
+)
+def test_samples_that_check_rule_cannot_use(given: Any, error: Any, told: str) -> None:
+    with pytest.raises(error, match=f"check_rule: .*{told}"):
+        check_rule("sin", given, backends="numpy")
+
+
+@pytest.mark.parametrize("name", checks.LAYOUTS)
+def test_a_layout_is_not_contiguous(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    given: list[Any] = []
+
+    def gradients(target: Target, problem: Any, raws: Any, cotangents: Any) -> Any:
+        given.extend(raws)
+        return problem.numpy_gradients
+
+    monkeypatch.setattr(checks, "raw_gradients", gradients)
+    checks.layout(case(OPS["square"]), name)
+    assert not given[0].flags.c_contiguous
+
+
+@pytest.mark.parametrize("way", ["asarray", "the kernel from_numpy"])
+def test_a_conversion_that_narrows(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Where the values of the samples are exact in float32, too."""
+    target = Target("numpy")
+    sample = samples.samples_of("to_backend")[0]
+    checks.conversion(checks.Case(target, OPS["to_backend"], sample))
+    narrow = lambda x: x.astype("float32") if x.dtype == "float64" else x
+    if way == "asarray":
+        real = mg.asarray
+
+        def asarray(x: Any, *, backend: str | None = None, **kwargs: Any) -> Any:
+            return real(narrow(x) if backend else x, backend=backend, **kwargs)
+
+        monkeypatch.setattr(checks, "mg", SimpleNamespace(**{**vars(mg), "asarray": asarray}))
+    else:
+        known = target.backend.kernels
+        own = {**known, "from_numpy": lambda xp, x: narrow(x)}
+        target.backend = replace(target.backend, kernels=own)
+    with pytest.raises(AssertionError, match=f"{way} makes float32 of a NumPy array of float64"):
+        checks.conversion(checks.Case(target, OPS["to_backend"], sample))
+
+
+def test_a_composite_whose_operators_meet_raw_arrays(declared: Any) -> None:
+    """The short level has a check of it; the full level would notice it in vmap_each."""
+    op = declared("composite", "suite.plus(x, y, /)", lambda xp, x, y: x + y)
+    sample = Sample("real", np.ones((2, 3)), np.ones((2, 3)))
+    (cell_,) = (
+        c
+        for c in cells._of_operation(discovery.get("numpy"), op, (sample,))
+        if c.check == "raw" and not c.single
+    )
+    assert cell_.id == "suite.plus/raw/others" and cell_.short
+    target = Target("numpy")
+    cell_.run(target)
+
+    def refusing(x: Any, y: Any) -> Any:
+        if not isinstance(x, mg.Tensor):
+            raise TypeError("the array on the left does not defer")
+        return x + y
+
+    target.function = lambda op: refusing  # type: ignore[method-assign]
+    with pytest.raises(TypeError, match="does not defer"):
+        cell_.run(target)
+
+
+def energy(xp: Any, x: Any, w: Any) -> Any:
+    return xp.sum(w * x * x)
+
+
+def test_a_defined_operation_is_tried_without_elements_and_without_axes(declared: Any) -> None:
+    """Where its forward takes such arrays; a plugin's author may have no sample of them."""
+    rules: dict[str, Any] = {
+        "forward": energy,
+        "x": lambda xp, g, x, w: 2 * g * w * x,
+        "jvp": lambda xp, t_x, t_w, x, w: xp.sum(2 * w * x * t_x + x * x * t_w),
+    }
+    sample = Sample("real", np.full(4, 3.0), np.full(4, 2.0))
+
+    def found(op: Any) -> dict[str, cells.Cell]:
+        of_op = cells._of_operation(discovery.get("numpy"), op, (sample,))
+        return {c.id: c for c in of_op if c.check in ("empty", "layout") and not c.single}
+
+    right = declared("define", "suite.energy(x, w, /)", **rules, w=lambda xp, g, x: g * x * x)
+    tried = found(right)
+    assert {"suite.energy/empty/0-d", "suite.energy/empty/no-rows"} <= tried.keys()
+    assert {f"suite.energy/layout/{name}" for name in ("transposed", "sliced")} <= tried.keys()
+    assert tried["suite.energy/empty/0-d"].short
+    for cell_ in tried.values():
+        cell_.run(Target("numpy"))
+    wrong = declared(
+        "define",
+        "suite.rows(x, w, /)",
+        **rules,
+        w=lambda xp, g, x: g * x * x if x.shape else g * x,
+    )
+    with pytest.raises(AssertionError, match="gradient w"):
+        found(wrong)["suite.rows/empty/0-d"].run(Target("numpy"))
+    refusing = declared(
+        "define",
+        "suite.first(x, w, /)",
+        forward=lambda xp, x, w: xp.sum(x[0, ...]) * w[0],
+        x=lambda xp, g, x, w: g,
+    )
+    assert not [i for i in found(refusing) if "/empty/" in i], "it has neither"

@@ -18,7 +18,7 @@ from multigrad import func
 pytest.importorskip("multigrad_conformance")
 pytest.importorskip("array_api_strict")
 
-from multigrad_conformance import check_function
+from multigrad_conformance import check_function, testing
 
 ROOT = Path(mg.__file__).parents[1]
 LIBRARIES = ("numpy", "strict")
@@ -191,7 +191,7 @@ def test_what_is_zero_by_cancellation_everywhere():
 
 
 def test_the_namespace_as_xp():
-    passes(lambda n, x, xp: x + xp.arange(n, dtype=x.dtype), 3, X)
+    passes(lambda n, x, xp: x + xp.arange(n, dtype=x.dtype, device=x.device), 3, X)
     passes(lambda x, xp=None: xp.sin(x), X)
     passes(lambda x, *, xp: xp.sin(x), X)
     passes(lambda x, xp: x * xp, X, np.asarray(2.0))  # an argument of the user's own
@@ -558,7 +558,7 @@ def test_conversion_to_numpy():
 
 
 def test_arrays_of_two_libraries():
-    text = fails(lambda x: x * X, X)
+    text = fails(lambda x: x * X, X, dtypes="float64")
     assert "strict, float64, pure: MixedBackendsError: " in text
     assert (
         "(an array of another library than that of the arguments: make constants by xp.asarray, "
@@ -715,7 +715,7 @@ def test_checks_are_chosen_by_name():
     with pytest.raises(
         ValueError,
         match=r"there is no check 'grad'; there are pure, values, gradient, differences, jvp, "
-        r"second, vmap, jit",
+        r"second, vmap, jit, variants",
     ):
         check_function(half, X, checks=["grad"])
     with pytest.raises(ValueError, match="there is no check 'grad'"):
@@ -780,3 +780,53 @@ def test_a_message_lists_all_that_fails():
         len([line for line in text.splitlines() if line.startswith("also ")]) == 10
         and "more" in text.splitlines()[-1]
     )
+
+
+# ----- dtypes, devices, variants -----
+
+
+def test_a_float64_that_appears_from_float32():
+    """NumPy makes it as well, so the comparison with NumPy does not notice it."""
+
+    def wide(x):
+        return x * x.__array_namespace__().ones(3, dtype=x.__array_namespace__().float64)
+
+    text = fails(wide, X[0], backends="numpy")
+    assert (
+        "numpy, float32, values: the result has dtype float64, though every argument is in single "
+        "precision. Where an array is made, say dtype=x.dtype" in text
+    )
+    passes(wide, X[0], backends="numpy", dtypes="float64")
+    passes(lambda x: x * x.__array_namespace__().ones(3, dtype=x.dtype), X[0], backends="numpy")
+
+
+def test_an_array_that_is_made_on_another_device():
+    def made(x):
+        return x * x.__array_namespace__().ones(3, dtype=x.dtype)
+
+    text = fails(made, X[0])
+    assert (
+        "strict, float64, variants: on the variant 'device1', ValueError: " in text
+        and "Where an array is made, say dtype=x.dtype, device=x.device" in text
+    )
+    passes(made, X[0], leave_out="variants")
+    passes(lambda x: x * x.__array_namespace__().ones(3, dtype=x.dtype, device=x.device), X[0])
+
+    def alone(x):
+        return x, x.__array_namespace__().ones(3, dtype=x.dtype)
+
+    assert "the result[1] is on " in fails(alone, X[0], checks=("values", "variants"))
+
+
+def test_a_variant_may_lack_what_the_function_needs():
+    """array_api_strict has flags under which it refuses masks."""
+    passes(lambda x: x[x > 0], X, leave_out=("vmap", "differences"))
+
+
+def test_every_failure_has_a_text():
+    """The comparisons of NumPy begin with an empty line."""
+    shown = [
+        testing.Failure("a", "first", ValueError()),
+        testing.Failure("b", "\nNot\nequal", ValueError()),
+    ]
+    assert testing._message("f fails", shown) == "f fails: a: first\nalso b: Not equal"

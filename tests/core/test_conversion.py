@@ -140,6 +140,15 @@ class WithoutDLPack(Namespace):
         return super().__getattr__(name)
 
 
+class Narrowing(Namespace):
+    """The same with a from_dlpack that makes float32 of NumPy's float64, as some libraries do."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "from_dlpack":
+            return lambda x, **_: Closed(np.asarray(_open(x), np.float32))
+        return super().__getattr__(name)
+
+
 @pytest.fixture
 def closed() -> Iterator[str]:
     """The backend of a library with neither `__array__` nor DLPack."""
@@ -197,6 +206,16 @@ class TestToAndFromNumpy:
             t = mg.asarray(VALUES[name]).to_backend(backend)
             same(t.array.value, VALUES[name])
             same(t.to_backend("numpy").array, VALUES[name])
+
+    @pytest.mark.parametrize(
+        "kernels", [{}, {"from_numpy": lambda xp, x: Closed(x.copy())}], ids=["default", "own"]
+    )
+    def test_to_a_library_whose_from_dlpack_narrows(self, kernels: Any) -> None:
+        """Its conversion from NumPy, or from a list, keeps the dtype."""
+        wide = np.asarray([0.1, 0.2])
+        for backend in _registered("narrowing", Narrowing(), Closed, kernels=kernels):
+            same(mg.asarray(wide, backend=backend).array.value, wide)
+            same(mg.asarray(wide).to_backend(backend).array.value, wide)
 
     @pytest.mark.parametrize("name", VALUES)
     def test_as_the_default_does(self, name: str, backend: str) -> None:

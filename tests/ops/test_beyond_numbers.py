@@ -13,9 +13,10 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad import func
+from multigrad import extend, func
 from multigrad.errors import MixedBackendsError
 from multigrad.ops.beyond.quantiles import METHODS
+from multigrad.ops.beyond.statistics import cov
 
 INF, NAN = np.inf, np.nan
 RNG = np.random.default_rng(15)
@@ -187,7 +188,24 @@ def test_scans_indices_and_replacement_are_numpys() -> None:
     same(mg.nan_to_num(mg.asarray(odd)), np.nan_to_num(odd))
     same(mg.nan_to_num(mg.asarray(odd), nan=1.0, posinf=2.0, neginf=3.0), [1.0, 2.0, 3.0, 1.5])
     same(mg.nan_to_num(mg.asarray(odd + 1j * odd[::-1])), np.nan_to_num(odd + 1j * odd[::-1]))
+    whole = np.asarray([1, 2])
+    mg.nan_to_num(mg.asarray(whole))[0] = 7  # a copy, as NumPy's
+    assert whole.tolist() == [1, 2]
     assert int(mg.nanargmin(mg.asarray([NAN, INF]))) == 1  # NumPy, which writes inf for nan, says 0
+
+
+def test_cov_on_a_library_without_complex_numbers() -> None:
+    xp = extend.raw_namespace("numpy")
+
+    class Real:
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("complex"):
+                raise AttributeError(name)
+            return getattr(xp, name)
+
+    x = np.asarray([[1.0, 2.0, 4.0], [0.5, -1.0, 2.0]])
+    found = cov(Real(), x, None, True, False, None, None, None, None)
+    np.testing.assert_allclose(found, np.cov(x))
 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)

@@ -647,6 +647,23 @@ class TestPlans:
         (h,) = mg.autograd.grad(xp.sum(g), x)
         np.testing.assert_allclose(values(h), [36])
 
+    def test_the_operators_of_a_composite_meet_no_raw_array(self, xp):
+        """Whose library may refuse a Tensor on its right side, as array_api_strict does."""
+        composite("t.plus(x, y, /)", lambda xp, x, y: x + y)
+        composite("t.plus_all(arrays: arrays, y: array)", lambda xp, xs, y: xs[0] + y + xs[1])
+        x, y = xp.asarray([1.0, 2.0]).array, xp.asarray([3.0, 5.0], requires_grad=True)
+        for out in (
+            mg.t.plus(x, y),
+            mg.t.plus(y, x),
+            mg.t.plus_all([x, 0 * x], y),
+            mg.t.plus_all((0 * y, x), y),
+        ):
+            assert out.requires_grad and values(out).tolist() == [4.0, 7.0]
+        composite("t.minus(x, y, /)", lambda xp, x, y: y - x)
+        assert values(mg.t.minus(y, x)).tolist() == [-2.0, -3.0]
+        assert values(mg.func.vmap(mg.t.plus, in_axes=(None, 0))(x, y)).shape == (2, 2)
+        assert values(mg.func.jvp(lambda y: mg.t.plus(x, y), (x,), (x,))[1]).tolist() == [1.0, 2.0]
+
     def test_composite_and_multilinear(self, xp):
         composite("t.cube(x, /)", lambda xp, x: x * x * x)
         multilinear(

@@ -5,6 +5,7 @@ and names that are refused.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -89,8 +90,10 @@ def test_what_a_library_can_do_is_written_into_its_backend(written: Path) -> Non
     assert (
         "import mparray as xp\nimport multigrad as mg\n" in backend
         and "mutable=False" in backend
-        and "EXEMPTIONS: dict[str, str] = {}" in backend
+        and 'missing=LIMITS["missing"]' in backend
     )
+    limits = json.loads((folder / "multigrad_digits" / "limits.json").read_text())
+    assert limits == {"missing": {}, "exemptions": {}}
     assert (
         not (folder / "tests" / "conftest.py").exists()
         and "array_api_strict" not in (folder / "README.md").read_text()
@@ -448,6 +451,97 @@ def test_a_library_is_looked_at() -> None:
     assert seen["capabilities"] == able and able.keys() <= Capabilities.__dataclass_fields__.keys()
     strict = look("array_api_strict")
     assert strict["capabilities"] == able | {"defers": False} and not strict["scalars"]
+
+
+TOY_LIBRARY = """
+import array_api_strict as strict
+from array_api_strict import *
+from array_api_strict import __array_namespace_info__
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+    return strict.std(x, axis=axis, keepdims=keepdims)
+
+def arange(start, /, stop=None, step=1, *, dtype=None):
+    return strict.arange(start, stop, step, dtype=dtype)
+
+del argsort
+"""
+"""It ignores a keyword, refuses another, and lacks a function."""
+
+
+def test_what_a_library_lacks_and_what_is_wrong(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("array_api_strict")
+    (here / "toy_library.py").write_text(TOY_LIBRARY)
+    (here / "scalar_library.py").write_text(
+        "from array_api_strict import *\nimport numpy\n"
+        "def sum(x, **kwargs): return numpy.float64(3.5)\n"
+    )
+    monkeypatch.syspath_prepend(here)
+    seen = look("toy_library")
+    assert (seen["lacks"], seen["refused"]) == (["argsort"], {"arange": ["device"]})
+    assert list(templates._notes(seen)) == [
+        "The library lacks: argsort.",
+        "Wrong: functions refuse keywords of the standard: arange (device). Give functions that "
+        "take them in Backend(functions=...).",
+    ]
+    seen = look("scalar_library")
+    assert not seen["scalars"], "a scalar of NumPy is no array type of another library"
+    assert (
+        "xp.sum returns numpy.float64, which is no array of the library: give functions that "
+        "return arrays in Backend(functions=...)"
+    ) in seen["wrong"]
+    assert templates._library("scalar_library", True, seen)["types"] == "(type(xp.asarray(0.0)),)"
+
+
+@pytest.mark.parametrize("module", ["multigrad", "multigrad.func"])
+def test_multigrad_is_no_library(
+    module: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, "backend", "toys", "--module", module)
+    if module == "multigrad":
+        assert told == (
+            "the arrays of 'multigrad' are multigrad's own Tensors. Name the namespace of the "
+            "library whose arrays multigrad should differentiate."
+        )
+    else:
+        assert told.startswith("the module 'multigrad.func' is not a namespace of the Array API")
+
+
+@pytest.mark.sweep
+def test_the_commands_of_its_readme_pass(tmp_path: Path) -> None:
+    """On a library that lacks something and does something wrong; on some of the operations."""
+    pytest.importorskip("array_api_strict")
+    pytest.importorskip("hatchling")
+    environment = Environment(tmp_path / "environment")
+    (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")
+    (packages / "toy_library.py").write_text(TOY_LIBRARY)
+    variables = {"MULTIGRAD_BLOCK": "strict,special"}
+    new = "python -m multigrad new backend toy --module toy_library"
+    done = environment.run(*new.split(), cwd=tmp_path, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nThe library lacks: argsort.\n\nWrong: functions refuse" in done.stdout
+    folder = tmp_path / "multigrad-toy"
+    readme = (folder / "README.md").read_text()
+    assert "- The library lacks: argsort.\n" in readme
+    commands = re.findall(r"^    (\S.*)$", readme, re.M)
+    assert len(commands) == 4 and commands[1].endswith("--limits multigrad_toy/limits.json")
+    some = "-k ':sin/ or :std/ or (:argsort/ and /forward/) or (:arange/ and /forward/)'"
+    for command in commands:
+        more = {"PYTEST_ADDOPTS": some} if "conformance" in command else {}
+        command = command.replace("pip install -e", "pip install --no-deps -e")
+        done = environment.run("bash", "-c", command, cwd=folder, **variables, **more)
+        assert done.returncode == 0, command + done.stdout + done.stderr
+    limits = json.loads((folder / "multigrad_toy" / "limits.json").read_text())
+    assert set(limits["missing"].values()) == {"the library has no argsort"}
+    exempt = limits["exemptions"]
+    assert "std/forward/correction" in exempt and any(i.startswith("arange/") for i in exempt)
+    assert not any(i.startswith("sin/") for i in exempt)
+    assert all(reason.startswith("fill in the reason: ") for reason in exempt.values())
+    results = json.loads((folder / "certificate" / "conformance.json").read_text())
+    states = {state for state, *_ in results["backends"]["toy"]["tests"].values()}
+    assert states == {"passed", "exempt", "missing"}
 
 
 def test_series_of_releases() -> None:

@@ -69,7 +69,7 @@ ALLOWED = {
         "extend",
     },
     "script": {"observe", "tools"},
-    "templates": CORE | {""},
+    "templates": CORE | {"namespace", ""},
     "cli": CORE | {"namespace", "autograd", "func", "script", "templates", "tools", ""},
     "__main__": {"cli"},
 }

@@ -9,6 +9,7 @@ from typing import Any
 from multigrad import extend
 from multigrad.registry import OPS
 
+from ..reading import read
 from ..sample import Draw, Sample
 from . import (
     beyond_arrays,
@@ -48,22 +49,29 @@ def generators() -> dict[str, Any]:
     return {name: target for name, target in table.items() if name in OPS}
 
 
-@cache
 def samples_of(name: str) -> tuple[Sample, ...]:
-    """Return the samples of an operation with `short` decided; none without a generator."""
+    """Return the usable samples of an operation with `short` decided; none without a generator."""
+    return _found(name)[0]
+
+
+def trouble_of(name: str) -> str:
+    """Return why some samples of an operation cannot be used, "" if all can."""
+    return "; ".join(_found(name)[1])
+
+
+@cache
+def _found(name: str) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
     target = generators().get(name)
     if target is None:
-        return ()
-    samples = tuple((resolve_name(target) if isinstance(target, str) else target)(Draw(name)))
-    labels = [s.label for s in samples]
-    if len(set(labels)) != len(labels) or any("/" in label or "@" in label for label in labels):
-        raise ValueError(
-            f"the samples of {name!r} need labels that differ and have neither '/' nor '@': "
-            f"{labels}"
-        )
+        return (), ()
+
+    def make() -> Any:
+        return (resolve_name(target) if isinstance(target, str) else target)(Draw(name))
+
+    samples, wrong = read(OPS[name], f"the generator {target!r}", make)
     seen: set[bool] = set()
     for s in samples:
         if s.short is None:
             s.short = s.complex not in seen or hasattr(s, "gradients")
         seen.add(s.complex)
-    return samples
+    return samples, wrong

@@ -313,13 +313,9 @@ def quantile(name: str, draw: Draw) -> Iterator[Sample]:
             short=False,
         )
     weighted: dict[str, Any] = {"method": "inverted_cdf", "differentiable": ("a",)}
-    yield Sample(
-        "weights",
-        draw.apart(2, 5),
-        0.4 * one,
-        weights=draw.real(2, 5, low=0.5, high=1.5),
-        **weighted,
-    )
+    x = draw.apart(2, 5)
+    heavy = draw.real(2, 5, low=0.5, high=1.5) + 3.0 * (x > np.median(x))
+    yield Sample("weights", x, 0.4 * one, weights=heavy, **weighted)
     if not name.startswith("nan"):  # where NumPy, the reference, raises IndexError
         yield Sample(
             "weights of an axis",

@@ -73,7 +73,7 @@ def cross(draw: Draw) -> Iterator[Sample]:
     yield Sample("vectors", draw.real(3), draw.real(3))
     yield Sample("broadcast", draw.real(2, 3), draw.real(3))
     yield Sample("axis", draw.real(3, 2), draw.real(3, 2), axis=0)
-    yield Sample("axes", draw.real(3, 2), draw.real(2, 3), axisa=0, axisb=1, axisc=0)
+    yield Sample("axes", draw.real(3, 2), draw.real(3, 2), axisa=0, axisb=0, axisc=0)
     yield Sample("complex", draw.complex(3), draw.complex(3))
     yield Sample("empty", draw.real(0, 3), draw.real(0, 3))
 

@@ -17,6 +17,7 @@ def arange(draw: Draw) -> Iterator[Sample]:
     yield Sample("stop", 5)
     yield Sample("step", 1.0, 3.0, 0.5)
     yield Sample("backwards", 5, 0, -2, dtype=INT32)
+    yield Sample("device", 3, device=OWN_DEVICE)
 
 
 def filled(name: str, draw: Draw) -> Iterator[Sample]:
@@ -24,22 +25,27 @@ def filled(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("dtype", (2,), dtype=INT32, values=name != "empty")
     yield Sample("number", 3, dtype=FLOAT32, values=name != "empty")
     yield Sample("0-d", (), dtype=COMPLEX128, values=name != "empty")
+    yield Sample("device", (2,), device=OWN_DEVICE, values=name != "empty")
 
 
 def like(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("real", draw.real(2, 3), values=name != "empty_like")
     yield Sample("complex", draw.complex(2), values=name != "empty_like")
     yield Sample("dtype", draw.real(2, 3), dtype=INT32, values=name != "empty_like")
+    yield Sample("device", draw.real(2, 3), device=OWN_DEVICE, values=name != "empty_like")
 
 
 def eye(draw: Draw) -> Iterator[Sample]:
     yield Sample("square", 3)
     yield Sample("diagonal", 2, 3, k=1, dtype=FLOAT32)
+    yield Sample("device", 2, device=OWN_DEVICE)
 
 
 def from_dlpack(draw: Draw) -> Iterator[Sample]:
     yield Sample("real", draw.real(2, 3))
     yield Sample("integers", draw.integers(3))
+    yield Sample("copy", draw.real(2, 3), copy=True)
+    yield Sample("device", draw.real(2, 3), device=OWN_DEVICE)
 
 
 def asarray(draw: Draw) -> Iterator[Sample]:
@@ -63,6 +69,7 @@ def full(draw: Draw) -> Iterator[Sample]:
     yield Sample("dtype", (2,), 2.5, dtype=FLOAT32)
     yield Sample("complex", 3, draw.complex())
     yield Sample("device", (2,), draw.real(), device=OWN_DEVICE)
+    yield Sample("number on a device", (2,), 1.5, device=OWN_DEVICE, short=True)
     yield Sample("empty", (0, 2), draw.real())
 
 
@@ -73,6 +80,15 @@ def full_like(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(2), draw.complex(), differentiable=("fill_value",))
     yield Sample(
         "device", draw.real(2), draw.real(), differentiable=("fill_value",), device=OWN_DEVICE
+    )
+    yield Sample(
+        "number on a device",
+        draw.real(2),
+        1.5,
+        differentiable=(),
+        device=OWN_DEVICE,
+        short=True,
+        checks=("forward",),
     )
     yield Sample("empty", draw.real(0, 2), draw.real(), differentiable=("fill_value",))
 
@@ -86,6 +102,7 @@ def linspace(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(), draw.complex(), 3)
     yield Sample("dtype", draw.real(), draw.real(), 3, dtype=FLOAT32)
     yield Sample("device", draw.real(), draw.real(), 3, device=OWN_DEVICE)
+    yield Sample("numbers on a device", 0.0, 1.0, 3, device=OWN_DEVICE, short=True)
     yield Sample("of matrices", draw.real(2, 1), draw.real(3), 4)
     yield Sample("empty", draw.real(), draw.real(), 0)
 
@@ -104,7 +121,7 @@ def astype(draw: Draw) -> Iterator[Sample]:
 
 def can_cast(draw: Draw) -> Iterator[Sample]:
     yield Sample("wider", FLOAT32, FLOAT64)
-    yield Sample("narrower", FLOAT64, INT32)
+    yield Sample("narrower", FLOAT64, INT32, short=True)
     yield Sample("array", draw.real(2), COMPLEX128)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..sample import Draw, DType, Sample
+from ..sample import OWN_DEVICE, Draw, DType, Sample
 
 REAL = ("rfft", "ihfft", "rfftn")
 """The transforms of real values."""
@@ -68,6 +68,7 @@ def frequencies(draw: Draw) -> Iterator[Sample]:
     yield Sample("odd", 5, d=0.25)
     yield Sample("one", 1)
     yield Sample("dtype", 4, dtype=DType("float32"))
+    yield Sample("device", 4, device=OWN_DEVICE)
 
 
 def samples() -> dict[str, Any]:

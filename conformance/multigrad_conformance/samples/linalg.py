@@ -146,6 +146,13 @@ def pinv(draw: Draw) -> Iterator[Sample]:
     )
     yield Sample("rtol", regular(draw, 3, 2), rtol=0.01)
     yield Sample("rtols", regular(draw, 2, 3, 2), rtol=np.asarray([0.01, 0.02]))
+    yield Sample(
+        "rtol that cuts",
+        with_values(draw.real(3, 2), 2.0, 0.1),
+        rtol=0.1,
+        checks=("forward",),
+        short=True,
+    )
     yield Sample("no matrices", np.zeros((0, 3, 2)))
     yield Sample("no columns", np.zeros((3, 0)))
 

@@ -345,7 +345,7 @@ def searchsorted(draw: Draw) -> Iterator[Sample]:
     x1 = np.sort(draw.apart(5))
     yield Sample("left", x1, draw.real(2, 3))
     yield Sample("right", x1, x1[[0, 2]].copy(), side="right")
-    yield Sample("sorter", x1[::-1].copy(), draw.real(3), sorter=np.arange(5)[::-1].copy())
+    yield Sample("sorter", x1[::-1].copy(), x1[1:4] + 0.05, sorter=np.arange(5)[::-1].copy())
 
 
 def unique(name: str, draw: Draw) -> Iterator[Sample]:

@@ -69,6 +69,7 @@ def index_of(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("all", draw.apart(2, 3))
     yield Sample("axis", draw.apart(2, 3), axis=1)
     yield Sample("keepdims", draw.apart(2, 3), axis=0, keepdims=True)
+    yield Sample("ties", np.asarray([0.5, 2.0, -1.0, 2.0, -1.0]), short=True)
 
 
 def count_nonzero(draw: Draw) -> Iterator[Sample]:
@@ -82,6 +83,7 @@ def ordering(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("first axis", draw.apart(3, 2), axis=0)
     yield Sample("descending", draw.apart(4), descending=True)
     yield Sample("stable", np.asarray([1.0, 0.5, 1.0, 0.5]), stable=True, checks=("forward",))
+    yield Sample("in any order", draw.apart(4), stable=False, checks=("forward",))
     yield Sample("integers", draw.integers(5))
     yield Sample("empty", np.zeros((0,)))
 

@@ -86,7 +86,8 @@ def _covariance(
         x = xp.concat([x, _observations(xp, name, y, rowvar)], axis=0)
     if dtype is None:
         x = floating(xp, x)
-        if x.dtype not in (xp.float64, xp.complex128):  # enough digits for any default dtype
+        wide = xp.complex128 if is_complex(xp, x.dtype) else xp.float64
+        if x.dtype != wide:  # which has enough digits for any default dtype
             dtype = xp.result_type(x.dtype, float_dtype(xp, xp.device_of(x)))
     # a Tensor, in case the weights are one
     x = xp.astype(x, x.dtype if dtype is None else dtype, copy=False)

@@ -21,6 +21,7 @@ INT64 = (
     "array_api_strict 2.6 returns int64 from argsort, argmax and similar functions, also on its "
     "device without int64"
 )
+DLPACK = "array_api_strict 2.6 makes the result of from_dlpack on its default device"
 EXTENSIONS = "no extensions"
 # Flags take away these capabilities, and the library does not report that. It does report
 # data-dependent shapes.
@@ -89,7 +90,11 @@ EXEMPTIONS = {
         for name in ("cov", "corrcoef")
     },
     "linalg.matrix_rank/forward/full@no_x64": INT64,
-    "fft.*fftfreq/forward/even@device2": "array_api_strict 2.6 returns float64, also where the "
+    **{
+        f"from_dlpack/forward/real@{device}": DLPACK
+        for device in ("device1", "device2", "no_float64", "no_x64")
+    },
+    "fft.*fftfreq/forward/*@device2": "array_api_strict 2.6 returns float64, also where the "
     "default is float32",
     "clip/kink/bounds-crossed": "array_api_strict refuses a lower bound above the upper one, "
     "which the standard leaves open",
