@@ -12,7 +12,7 @@ from typing import Any
 from ..observe import as_given
 from ..registry import OPS, Op
 from .element import Library, library_named
-from .graph import Node, tick
+from .graph import KEPT, Node, last_change, shorten, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
@@ -27,8 +27,8 @@ ViewSpec = tuple[Any, Op | None, tuple[Any, ...], int | None, bool | None]
 
 The operation is None for a view that shows all of its base, without its history.
 
-A view holds it as `_view`, and the number of writes to the memory that it has seen as `_seen`. It
-is a plain tuple because generated code makes it.
+A view holds it as `_view`, and the last change of the memory that it has seen as `_seen`. It is a
+plain tuple because generated code makes it.
 """
 
 WHOLE: Step = (None, (), None, None)
@@ -46,12 +46,14 @@ def note_write(cell: list[int]) -> None:
     """Note that the memory of this version cell is written now."""
     now = last_write[0] = tick()
     cell.append(now)
+    if len(cell) > 2 * KEPT:
+        shorten(cell)
 
 
 def refresh(t: Any) -> None:
     """Bring a view up to date if its memory was written since; its bases come first."""
     line = lineage(t)
-    now = len(t._cell)
+    now = last_change(t._cell)
     stale = []
     for x in line:
         if x._view is None or x._seen == now:

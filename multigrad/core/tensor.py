@@ -31,6 +31,7 @@ from .graph import (
     RemovableHandle,
     edge,
     extra,
+    last_change,
     versions,
 )
 from .level import Layer, Transformation
@@ -129,7 +130,7 @@ class Tensor(ArrayProtocols):
             base = wrap_at(self, array)
             base._cell = self._cell
             self._view = base, *WHOLE
-            self._seen = len(self._cell)  # type: ignore[misc]
+            self._seen = last_change(self._cell)  # type: ignore[misc]
         self._put(array)
         if self._node is None and isinstance(value, Tensor) and value._node is not None:
             mark(self)
@@ -472,8 +473,8 @@ _tensor_from_pickle.__module__ = "multigrad"
 class View(Tensor):
     """A Tensor on the memory of another Tensor, its base; the two share a version counter.
 
-    `_view` is its ViewSpec: the base, and how the view was made. `_seen` is the number of writes to
-    the memory that it has seen. After a write through another Tensor it is brought up to date when
+    `_view` is its ViewSpec: the base, and how the view was made. `_seen` is the last change of the
+    memory that it has seen. After a write through another Tensor it is brought up to date when
     it is next used (see memory/views.py).
     """
 
@@ -487,7 +488,7 @@ class View(Tensor):
         t._array = array
         t._elem = base._elem.beside(array)
         t._cell = base._cell
-        t._seen = len(base._cell)
+        t._seen = last_change(base._cell)
         t._node = None
         t._view = base, *step
         return t
@@ -509,7 +510,7 @@ class View(Tensor):
         return t
 
     def _check(self) -> None:
-        if len(self._cell) != self._seen:
+        if (self._cell[-1] if self._cell else 0) != self._seen:
             refresh(self)
         if self._elem.layered:
             self._check_value()

@@ -338,7 +338,10 @@ def _straight_lines(op: Op) -> Iterator[str]:
 
 def _plain(x: str) -> str:
     """The test for a Tensor, or a view whose memory was not written since."""
-    return f"type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._seen"
+    return (
+        f"type({x}) is _Tensor or type({x}) is _View and "
+        f"({x}._cell[-1] if {x}._cell else 0) == {x}._seen"
+    )
 
 
 def _fetch(op: Op, x: Operand, pad: str) -> Iterator[str]:
@@ -568,7 +571,7 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
     )
     if op.view:
         yield f"{pad}_t._cell = _c = {x.name}._cell"
-        yield f"{pad}_t._seen = len(_c)"
+        yield f"{pad}_t._seen = _c[-1] if _c else 0"
         yield from _ask(pad)
         yield (
             f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"

@@ -18,7 +18,7 @@ from .. import observe
 from ..core.aliasing import Location, climb, note_write
 from ..core.computed import following, mark
 from ..core.element import SCALARS
-from ..core.graph import Node, tick
+from ..core.graph import Node, last_change, note_change, tick
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
@@ -80,7 +80,7 @@ def _in_place(
         return NotImplemented
     recording = bool(mode_at(t))
     has_history = any(map(_has_history, (*others, *named.values())))
-    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+    if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)
     recorded = permit(t, place, recording, has_history)
@@ -211,7 +211,7 @@ def touch(t: Tensor, value: Tensor) -> None:
     The version increases, but no write is noted.
     """
     permit(t, Location(t), bool(mode_at(t)), value._node is not None)
-    t._cell.append(t._cell[-1] if t._cell else 0)
+    note_change(t._cell)
 
 
 def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
@@ -291,7 +291,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
         value = peeled(value, t._level)
         others = _has_history(value)
     recording = bool(mode_at(t))
-    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+    if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)
     recorded = permit(t, place, recording, others, key)

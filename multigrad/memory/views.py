@@ -20,7 +20,16 @@ from .. import observe
 from ..core.aliasing import Location, Part, ViewSpec, laid_out, note_write
 from ..core.computed import mark
 from ..core.element import Element
-from ..core.graph import QUIET, AccumulateGrad, HookedNode, Node, NodeHooks, backward_name, extra
+from ..core.graph import (
+    AccumulateGrad,
+    HookedNode,
+    Node,
+    NodeHooks,
+    backward_name,
+    extra,
+    last_change,
+    note_change,
+)
 from ..core.level import Layer, innermost, leaves_effect, running
 from ..core.tensor import Tensor, View, detached, element_of, peeled
 from ..dispatch import general as dispatch
@@ -316,9 +325,9 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
         note_write(t._cell)
     else:
         data._writes += 1
-        t._cell.insert(0, QUIET)
+        note_change(t._cell, counted=False)
     if seen and t._view is not None:
-        t._seen = len(t._cell)
+        t._seen = last_change(t._cell)
 
 
 # Recording
@@ -394,7 +403,7 @@ def renew(t: Any) -> bool:
             record_view(t)
         elif type(t._node) is not AccumulateGrad:
             t._node = None
-    t._seen = len(t._cell)
+    t._seen = last_change(t._cell)
     return True
 
 
