@@ -50,6 +50,18 @@ def note_write(cell: list[int]) -> None:
         shorten(cell)
 
 
+def note_written_copy(cell: list[int]) -> None:
+    """Note a write inside of a transformation, after which saved values remain valid.
+
+    They lie elsewhere, or nothing had saved them. Passes look at nodes that are older, since a node
+    may have saved a layer, and not its value.
+    """
+    now = last_write[0] = tick()
+    cell.append(-2 * now)
+    if len(cell) > 2 * KEPT:
+        shorten(cell)
+
+
 def refresh(t: Any) -> None:
     """Bring a view up to date if its memory was written since; its bases come first."""
     line = lineage(t)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -587,6 +587,23 @@ def check_versions(node: Node) -> None:
     for cell in flat_cells(node.cells):
         if cell and (cell[-1] > seq or (cell[-1] < 0 and written_after(cell, seq))):
             raise modified(_describe(node, cell), cell, seq)
+    for x in _saved_layers(_slot.__get__(node)):
+        # the program may have it, too, such as an argument of vjp that is a Tensor
+        gone = written_after if x._elem.run is None else changed_after
+        if x._cell and gone(x._cell, seq):
+            raise modified(_shown(node.library, x), x._cell, seq)
+
+
+_slot: Any = Node.__dict__["saved"]
+"""The slot `saved` of a node, even if its class overrides the attribute."""
+
+
+def _saved_layers(saved: Any) -> Iterator[Layer]:
+    for x in saved or ():
+        if isinstance(x, Layer):
+            yield x
+        elif type(x) is tuple:
+            yield from _saved_layers(x)
 
 
 ENABLE = (

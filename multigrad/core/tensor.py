@@ -94,6 +94,21 @@ class Tensor(ArrayProtocols):
         if self._elem.layered is not isinstance(value, Layer):
             self._elem = self._elem.beside(value)
 
+    def _frozen(self) -> Tensor:
+        """Another Tensor of this value, if it belongs to a transformation.
+
+        There a write may exchange the value, and the other Tensor keeps the old one.
+        """
+        if self._elem.run is None:
+            return self
+        self._check()
+        t = _new(Tensor)
+        t._array = self._array
+        t._elem = self._elem
+        t._cell = []
+        t._node = self._node
+        return t
+
     # Attributes
 
     @property
@@ -584,6 +599,12 @@ def strip(x: Any) -> Any:
         if x._node is None:
             return x._array
     return x
+
+
+def constant(x: Any) -> Any:
+    """A value of a lower level, or any other object, as a node of a higher level may save it."""
+    x = strip(x)
+    return x._frozen() if isinstance(x, Tensor) else x
 
 
 def element_of(x: Any) -> Element:

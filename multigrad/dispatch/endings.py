@@ -391,6 +391,11 @@ class _Tensors(Text):
         )
         self.generally = f"return _record(_op, {everything}, _y, _top, {self.given})"
 
+    def as_layer(self, x: Locals, pad: str) -> Lines:
+        # the node may save it
+        yield f"{pad}{x.value} = {x.x}._frozen() if {_OF_TENSORS} else {x.x}"
+        yield f"{pad}{self.deep_key if x.key else '_deep = True'}"
+
     def key(self, key: Locals) -> Lines:
         yield from super().key(key)
         # y[key] += v recognizes it by its identity

@@ -31,7 +31,7 @@ from ..core.element import (
 from ..core.graph import MultiNode, Node, tick
 from ..core.level import Layer, Standing
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, View, checked, strip, wrap, wrap_at, wrap_new
+from ..core.tensor import Tensor, View, checked, constant, wrap, wrap_at, wrap_new
 from ..provided import provide
 from ..registry import Op, per_operation
 from .codegen import array_index, caller, is_flat, positions, raw_function, recorder
@@ -265,7 +265,7 @@ def apply_tensor(
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
             # a list may be changed by its owner
-            x = tuple(value) if isinstance(value, list) else strip(value)
+            x = tuple(value) if isinstance(value, list) else constant(value)
             edges.append(None)
             # a constant of a lower level may be written, too
             cells.append(value._cell if isinstance(value, Layer) else None)
@@ -316,7 +316,7 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
         if x._view is not None:
             x._check()
         return x._array, x._node, x._cell
-    return strip(x), None, x._cell if isinstance(x, Layer) else None
+    return constant(x), None, x._cell if isinstance(x, Layer) else None
 
 
 def accepts(x: Any) -> bool:

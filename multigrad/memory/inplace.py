@@ -31,6 +31,7 @@ from .views import (
     check_value,
     fitted,
     is_part,
+    make_room,
     move_retained,
     permit,
     rebase,
@@ -175,10 +176,9 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
     if getattr(result, "_elem", None) is not t._elem:
         result = peeled(result, t._level)
     value = fitted(t, result, name)
-    if recording and isinstance(result, Tensor):
+    if recording and isinstance(result, Tensor) and t._elem.run is None:
         _keep_old_value(t, result)
-    if gate.get() is not True:
-        before_write(t._cell)
+    make_room(t, place)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
         written(t, place)
@@ -298,8 +298,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
     check_value(t, value, recording)
     if others and not recording:
         _mark(t)
-    if gate.get() is not True:
-        before_write(t._cell)
+    make_room(t, place)
     # `store` refuses such a value, and one that such a key selects
     inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:

@@ -17,7 +17,15 @@ import threading
 from typing import Any
 
 from .. import observe
-from ..core.aliasing import Location, Part, ViewSpec, laid_out, note_write
+from ..core.aliasing import (
+    Location,
+    Part,
+    ViewSpec,
+    climb,
+    laid_out,
+    note_write,
+    note_written_copy,
+)
 from ..core.computed import mark
 from ..core.element import Element
 from ..core.graph import (
@@ -35,8 +43,10 @@ from ..core.tensor import Tensor, View, detached, element_of, peeled
 from ..dispatch import general as dispatch
 from ..dispatch.general import accepts, general, is_basic_key, recording_at, run_raw
 from ..errors import GradientError
+from ..observe import gate
 from ..registry import OPS, Op
 from .accumulation import keepable
+from .old_values import before_write
 
 # Which writes are allowed
 
@@ -313,6 +323,34 @@ def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
     )
 
 
+def make_room(t: Any, place: Location) -> None:
+    """Prepare a write to the memory of `t`, after which nodes still have the values they saved.
+
+    Inside of a transformation the memory moves to a copy if anything else may hold its array: a
+    node of any level, or the program. So no node must be found, a value is copied once, and the
+    memory of the caller is not written. At the base level, nodes are found by the version cell,
+    inside of `allow_mutation_on_saved_tensors` (see old_values.py).
+    """
+    root = place.memory
+    if root._elem.run is None:
+        if gate.get() is not True:
+            before_write(t._cell)
+        return
+    library = root._elem.library
+    if not library.mutable or isinstance(root._array, library.fixed):
+        return
+    line = climb(t)
+    if library.unshared(library.xp, [x._array for x in line]):
+        return
+    # before the memory moves: an interrupt in between leaves views that are renewed in vain
+    note_change(root._cell, counted=False)
+    root._array = laid_out(library.xp.asarray(root._array, copy=True), root._array)
+    for x in reversed(line[:-1]):
+        base, op = x._view[:2]
+        x._array = base._array if op is None else shown(base, x._view)
+        x._seen = last_change(x._cell)
+
+
 def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
     """Count a write to the memory of `t`.
 
@@ -322,7 +360,8 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
     """
     data = None if t._view is None else (place or Location(t)).data
     if data is None:
-        note_write(t._cell)
+        moves = isinstance(t, Tensor) and t._elem.run is not None  # see make_room
+        (note_written_copy if moves else note_write)(t._cell)
     else:
         data._writes += 1
         note_change(t._cell, counted=False)
