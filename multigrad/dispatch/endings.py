@@ -24,7 +24,7 @@ from ..observe import gate
 from ..registry import Op, per_operation
 from . import generated, ways
 from .codegen import is_flat
-from .general import record, rule_of, shows
+from .general import outer, record, rule_of, shows
 from .ways import Ending
 
 Lines = Iterator[str]
@@ -154,6 +154,7 @@ class Text:
             "_inner": ways.inner_function(op),
             "_named_dtype": named_dtype,
             "_scalars": SCALARS,
+            "_outer": outer,
             "_is": is_,
             **_BUILTINS,
         }
@@ -201,7 +202,7 @@ class Text:
         yield "    _xp = _library.xp"
         yield "    _l = _e.level"
         if self.inside and not self.alone:
-            yield "    _deep = False"
+            yield "    _deep = _low = False"
         for name, role in op.roles.items():
             if role == "array":
                 yield from (
@@ -215,8 +216,18 @@ class Text:
                 yield from self.key(self.locals[name])
             else:
                 yield from self.setting(name, self.values[name])
+        if self.inside and not self.alone:
+            yield from self.outer()
         yield from self.call()
         yield from self.finish()
+
+    def outer(self) -> Lines:
+        """Pass Tensors of the base level on, if a value is a layer: nodes take their cells."""
+        yield "    if _deep and _low:"
+        for name, role in self.op.roles.items():
+            value = self.values[name]
+            if role != "plain" or name == "key":
+                yield f"        {value} = _outer({name}, {value})"
 
     def gate(self) -> Lines:
         """The cases that are declined, or left to another text, before operands are inspected."""
@@ -330,6 +341,8 @@ class Text:
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    if {x.x}._node is None:"
         yield f"{pad}        {x.value} = {x.x}._array"
+        if self.inside:
+            yield f"{pad}        _low = True"
         yield f"{pad}    else:"
         yield from self.as_layer(x, pad + "        ")
         yield from x.taken("layer", pad + "    ")
@@ -426,10 +439,18 @@ class _Tensors(Text):
         yield f"        {self.generally}"
         yield "    _t._cell = _c = []"
         if op.kind == "nondifferentiable":
+            yield from self.looked("    ")
             yield "    _t._node = None"
             yield "    return _t"
         else:
             yield from self.recorded()
+
+    def looked(self, pad: str) -> Lines:
+        """Report constants of a run that are used beside values that may be recorded further in."""
+        yield f"{pad}if _deep:"
+        yield f"{pad}    _r = _gate()"
+        yield f"{pad}    if _r is not True:"
+        yield f"{pad}        _r.looked({self.given})"
 
     def recorded(self) -> Lines:
         """Make the node, if an operand has one and the gate is open."""
@@ -437,6 +458,7 @@ class _Tensors(Text):
         nodes = list(self.ruled.values())
         anything = " or ".join(f"_any({n})" if n in lists else f"{n} is not None" for n in nodes)
         yield f"    if not ({anything}):"
+        yield from self.looked("        ")
         yield "        _t._node = None"
         yield "        return _t"
         yield "    _r = _gate()"

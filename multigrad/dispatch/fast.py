@@ -425,15 +425,25 @@ def _two(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
 def _meet(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
     """Two Tensors: of one Element, or one of them a constant of the base level."""
     pad = "            "
+    yield from _fetch(op, x2, pad)
     yield f"{pad}if {x2.name}._elem is not _e:"
     yield f"{pad}    if {x2.name}._elem is _e.base and {x2.name}._node is None:"
-    yield f"{pad}        pass"
+    yield from _outer(op, x2, pad + "        ")
     yield f"{pad}    elif _e is {x2.name}._elem.base and {x1.name}._node is None:"
     yield f"{pad}        _e = {x2.name}._elem"
     yield f"{pad}        _p = _e.plans.get(_op)"
+    yield from _outer(op, x1, pad + "        ")
     yield f"{pad}    else:"
     yield f"{pad}        _p = False"
-    yield from _fetch(op, x2, pad)
+
+
+def _outer(op: Op, x: Operand, pad: str) -> Iterator[str]:
+    """Pass on a constant of the base level where values are layers.
+
+    Nodes further in take its version cell.
+    """
+    yield f"{pad}if _e.layered:"
+    yield f"{pad}    {x.value} = {f'{x.value}_given = ' if op.name == 'pow' else ''}{x.name}"
 
 
 def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
@@ -475,6 +485,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
     )
     yield "            _p = False"
     yield f"        {chosen.value} = {c}._array"
+    yield "        if _e.layered and _q.run is None:"
+    yield f"            {chosen.value} = {c}"
     yield from _further(op, chosen, f"{c}._cell", chosen.value, "None", "        ")
     for x in (x1, x2):
         yield (
@@ -482,6 +494,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
             f"_e.base and {x.name}._node is None):"
         )
         yield from _fetch(op, x, "            ")
+        yield f"            if {x.name}._elem is not _e:"
+        yield from _outer(op, x, "                ")
         yield f"        elif (type({x.name}) is float or type({x.name}) is int) and _e.floating:"
         yield f"            {x.value} = {x.name}"
         yield from _as_constant(op, x, "", "            ")
@@ -509,11 +523,15 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
+        if not op.view:
+            yield from _looked(op, pad)
         yield f"{pad}_t._node = None"
         yield f"{pad}return _t"
         return
     ruled = operands[-2:]
     yield f"{pad}if {' and '.join(f'{x.node} is None' for x in ruled)}:"
+    if not op.view:  # the view's code has read the gate, and a view shares the version cell
+        yield from _looked(op, pad + "    ")
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t"
     off = "" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)"
@@ -590,6 +608,12 @@ def _ask(pad: str) -> Iterator[str]:
         f"{pad}    _r = (_r if _r.tells else _r.base) if _e.run is None else _r.at(_e.run, "
         "_e.level)"
     )
+
+
+def _looked(op: Op, pad: str) -> Iterator[str]:
+    """Report constants of a run that are used: a checkpoint runs the function again with them."""
+    yield f"{pad}if _r is not True and _e.run is not None:"
+    yield f"{pad}    _r.looked({tuple_text(op.roles)})"
 
 
 def _told(op: Op, pad: str) -> Iterator[str]:

@@ -236,6 +236,8 @@ def apply_tensor(
     """
     reach = top._elem.level
     library: Library = top._elem.library
+    if top._elem.run is not None and (mode := observe.gate.get()) is not True:
+        mode.looked(values)
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
     cells: list[Any] = []
@@ -277,6 +279,7 @@ def apply_tensor(
                 pure = False
         inner.append(x)
     if deep:
+        inner = list(map(outer, values, inner))
         ans = general(op, tuple(inner))
     else:
         if not pure:
@@ -305,6 +308,18 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
     ]
     inner = with_dtype(op, inner, library)
     return run_raw(op, inner, library), inner, library
+
+
+def outer(x: Any, value: Any) -> Any:
+    """`x` itself if it is a constant Tensor of the base level, else `value`, which was taken of it.
+
+    It is passed on if another value is a layer: nodes further in then take its version cell. Tuples
+    are handled element by element.
+    """
+    if type(value) is tuple and isinstance(x, tuple | list):
+        parts = tuple(map(outer, x, value))
+        return value if all(map(is_, parts, value)) else parts
+    return x if isinstance(x, Tensor) and x._elem.run is None and x._node is None else value
 
 
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
