@@ -476,13 +476,13 @@ def flat_cells(cells: Any) -> list[list[int]]:
 class Older(NamedTuple):
     """The entries that a version cell no longer lists, as its first entry.
 
-    count  how many of them count as versions
-    first  the time of the first one that counts
-    last   the time of the last one that counts
-    write  the time of the last one after which values that were saved before are gone
+    number  how many of them count as versions
+    first   the time of the first one that counts
+    last    the time of the last one that counts
+    write   the time of the last one after which values that were saved before are gone
     """
 
-    count: int
+    number: int
     first: int
     last: int
     write: int
@@ -531,7 +531,7 @@ def _last_write(entry: Any) -> int:
 
 def _counts(entry: Any) -> int:
     """How many versions an entry stands for: a write, a change (even), a quiet change (odd)."""
-    return entry.count if type(entry) is Older else int(entry > 0 or entry % 2 == 0)
+    return entry.number if type(entry) is Older else int(entry > 0 or entry % 2 == 0)
 
 
 def versions(cell: list[Any]) -> int:
