@@ -185,7 +185,7 @@ class _Anomaly(Observer):
             step = None if running is None else running()
             runs = step is not None and step.result is NotImplemented
             notes(node)[TRACEBACK] = Trace(sys._getframe(1), step.node if runs else None)  # type: ignore[union-attr]
-            fingerprints.take(node)
+            fingerprints.take(node, operands)
 
     def begin(self, call: Call) -> ref[Call] | None:
         array = fingerprints.modified(call.node)

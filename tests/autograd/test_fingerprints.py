@@ -116,14 +116,14 @@ class TestOthers:
                 with pytest.raises(GradientError, match="modified by an inplace operation"):
                     mg.sum(y).backward()
 
-    def test_writes_through_array_and_data(self):
-        for attribute in ("array", "data"):
-            x = mg.asarray([1.0, 2.0], requires_grad=True)
-            with detect_breaks() as report:
-                y = mg.exp(x)
-                getattr(y, attribute)[0] = 9.0
-                mg.sum(y).backward()
-            assert len(report.of("modified")) == 1
+    def test_an_argument_of_a_transformation(self):
+        x = np.array([1.0, 2.0])
+        with detect_breaks() as report:
+            _, pullback = func.vjp(lambda x: x * x, x)
+            x[0] = 9.0
+            pullback(np.ones(2))
+        (found,) = report.of("modified")
+        assert "func.vjp(lambda x: x * x, x)" in found.source
 
     def test_values_that_a_write_kept(self):
         """In a transformation, and where writes are allowed, nodes have copies."""

@@ -188,8 +188,8 @@ class BreakObserver(Observer):
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         if type(node) is not AccumulateGrad:
-            fingerprints.take(node)
-            notes(node)[USED] = place() or line()
+            if fingerprints.take(node, operands):
+                notes(node)[USED] = place() or line()
             return
         frame = caller()  # the code that sets requires_grad
         assert frame is not None
