@@ -104,7 +104,7 @@ def make() -> Backend:
             "order": order,
             "shares_memory": shares_memory,
             "storage": storage,
-            "unshared": unshared,
+            **({"unshared": unshared} if SOLE_LISTED > 0 else {}),
             "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
             "write": write,
         },
@@ -616,6 +616,12 @@ def unshared(xp: Any, arrays: list[Any]) -> bool:
     array includes the views, and a view that something else uses has a higher count itself.
     """
     last = len(arrays) - 1
+    if not last:  # the flags of an array hold a reference to it
+        return (
+            type(arrays[0]) is np.ndarray
+            and arrays[0].flags.owndata
+            and references(arrays, 0) == SOLE_LISTED + 1
+        )
     if type(arrays[last]) is not np.ndarray or not arrays[last].flags.owndata:
         return False
     for i in range(last + 1):

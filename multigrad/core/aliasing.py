@@ -12,7 +12,7 @@ from typing import Any
 from ..observe import as_given
 from ..registry import OPS, Op
 from .element import Library, library_named
-from .graph import KEPT, Node, last_change, shorten, tick
+from .graph import MOST, Node, last_change, shorten, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
@@ -46,7 +46,7 @@ def note_write(cell: list[int]) -> None:
     """Note that the memory of this version cell is written now."""
     now = last_write[0] = tick()
     cell.append(now)
-    if len(cell) > 2 * KEPT:
+    if len(cell) > MOST:
         shorten(cell)
 
 
@@ -58,7 +58,7 @@ def note_written_copy(cell: list[int]) -> None:
     """
     now = last_write[0] = tick()
     cell.append(-2 * now)
-    if len(cell) > 2 * KEPT:
+    if len(cell) > MOST:
         shorten(cell)
 
 

@@ -488,8 +488,8 @@ class Older(NamedTuple):
     write: int
 
 
-KEPT = 64
-"""The number of entries that a version cell keeps; it is shortened when it has twice as many."""
+KEPT, MOST = 64, 128
+"""A version cell of more than MOST entries is shortened to KEPT."""
 
 _shortening = threading.Lock()
 
@@ -500,7 +500,7 @@ def note_change(cell: list[Any], counted: bool = True) -> None:
     Views are brought up to date as after a write. `counted`: it counts as a version.
     """
     cell.append(-2 * tick() - (not counted))
-    if len(cell) > 2 * KEPT:
+    if len(cell) > MOST:
         shorten(cell)
 
 
@@ -513,10 +513,19 @@ def shorten(cell: list[Any]) -> None:
         return
     try:
         dropped = cell[:-KEPT]
-        times = [at for entry in dropped if _counts(entry) for at in _times(entry)] or [0]
-        cell[: len(dropped)] = [
-            Older(versions(dropped), min(times), max(times), max(map(_last_write, dropped)))
-        ]
+        before = dropped.pop(0) if type(dropped[0]) is Older else None
+        # the times of those that count, see `_counts`
+        times = (
+            dropped
+            if min(dropped) > 0
+            else [at if at > 0 else -at // 2 for at in dropped if at > 0 or not at & 1]
+        )
+        number, write = len(times), max(max(dropped), 0)
+        first, last = (min(times), max(times)) if times else (0, 0)
+        if before is not None:
+            number, first = number + before.number, before.first or first
+            last, write = max(last, before.last), max(write, before.write)
+        cell[: len(dropped) + (before is not None)] = [Older(number, first, last, write)]
     finally:
         _shortening.release()
 

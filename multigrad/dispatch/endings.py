@@ -114,6 +114,7 @@ class Text:
              text leaves such values to another one
     leave    the statement that leaves the operation to another text
     deep_key the statement for a key with a layer in it
+    saves    whether the values are used again after the call, in a node
     """
 
     classes = ""
@@ -121,6 +122,7 @@ class Text:
     inside = "{q}.layered"
     leave = "return _declined"
     deep_key = "_deep = True"
+    saves = False
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -216,18 +218,23 @@ class Text:
                 yield from self.key(self.locals[name])
             else:
                 yield from self.setting(name, self.values[name])
-        if self.inside and not self.alone:
-            yield from self.outer()
+        if self.inside and not self.alone and not self.saves:
+            yield "    if _deep and _low:"
+            for n, text in self.outer().items():
+                yield f"        {self.values[n]} = {text}"
         yield from self.call()
         yield from self.finish()
 
-    def outer(self) -> Lines:
-        """Pass Tensors of the base level on, if a value is a layer: nodes take their cells."""
-        yield "    if _deep and _low:"
-        for name, role in self.op.roles.items():
-            value = self.values[name]
-            if role != "plain" or name == "key":
-                yield f"        {value} = _outer({name}, {value})"
+    def outer(self) -> dict[str, str]:
+        """By parameter, the text of its value, or of the Tensor of the base level that had it.
+
+        Where a value is a layer, such Tensors are passed on: nodes further in take their cells.
+        """
+        return {
+            n: f"_outer({n}, {self.values[n]})"
+            for n, role in self.op.roles.items()
+            if role != "plain" or n == "key"
+        }
 
     def gate(self) -> Lines:
         """The cases that are declined, or left to another text, before operands are inspected."""
@@ -377,6 +384,7 @@ class _Tensors(Text):
     """The text that records: a Tensor, a node."""
 
     classes = _OF_TENSORS
+    saves = True
     parts = (
         Part("_n", own="{x}._node", layer="None", raw="None"),
         Part("_c", own="{x}._cell", layer="{x}._cell", raw="None", keys=True),
@@ -403,6 +411,15 @@ class _Tensors(Text):
             f"{self.inner}, {tuple_text(nodes.get(n, 'None') for n in op.roles)}, {self.cells}"
         )
         self.generally = f"return _record(_op, {everything}, _y, _top, {self.given})"
+
+    def call(self) -> Lines:
+        if self.alone:
+            yield from super().call()
+            return
+        yield "    if _deep and _low:"
+        yield f"        _y = {call_text(self.op, '_inner', self.values | self.outer())}"
+        yield "    else:"
+        yield from (f"    {line}" for line in super().call())
 
     def as_layer(self, x: Locals, pad: str) -> Lines:
         # the node may save it

@@ -425,25 +425,16 @@ def _two(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
 def _meet(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
     """Two Tensors: of one Element, or one of them a constant of the base level."""
     pad = "            "
-    yield from _fetch(op, x2, pad)
     yield f"{pad}if {x2.name}._elem is not _e:"
     yield f"{pad}    if {x2.name}._elem is _e.base and {x2.name}._node is None:"
-    yield from _outer(op, x2, pad + "        ")
+    yield f"{pad}        if _e.layered:"
+    yield f"{pad}            _p = False"
     yield f"{pad}    elif _e is {x2.name}._elem.base and {x1.name}._node is None:"
     yield f"{pad}        _e = {x2.name}._elem"
-    yield f"{pad}        _p = _e.plans.get(_op)"
-    yield from _outer(op, x1, pad + "        ")
+    yield f"{pad}        _p = not _e.layered and _e.plans.get(_op)"
     yield f"{pad}    else:"
     yield f"{pad}        _p = False"
-
-
-def _outer(op: Op, x: Operand, pad: str) -> Iterator[str]:
-    """Pass on a constant of the base level where values are layers.
-
-    Nodes further in take its version cell.
-    """
-    yield f"{pad}if _e.layered:"
-    yield f"{pad}    {x.value} = {f'{x.value}_given = ' if op.name == 'pow' else ''}{x.name}"
+    yield from _fetch(op, x2, pad)
 
 
 def _beside(op: Op, x: Operand, pad: str, word: str) -> Iterator[str]:
@@ -479,14 +470,13 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
     yield "        _p = _e.plans.get(_op)"
     yield "        if not _q.bool or _q.library is not _e.library \\"
     yield "                or (_q.layered and not _e.layered) \\"
+    yield "                or (_q.run is None and _e.layered) \\"
     yield (
         f"                or (_q.level != _e.level and (_q.run is not None or {c}._node is "
         "not None)):"
     )
     yield "            _p = False"
     yield f"        {chosen.value} = {c}._array"
-    yield "        if _e.layered and _q.run is None:"
-    yield f"            {chosen.value} = {c}"
     yield from _further(op, chosen, f"{c}._cell", chosen.value, "None", "        ")
     for x in (x1, x2):
         yield (
@@ -494,8 +484,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
             f"_e.base and {x.name}._node is None):"
         )
         yield from _fetch(op, x, "            ")
-        yield f"            if {x.name}._elem is not _e:"
-        yield from _outer(op, x, "                ")
+        yield f"            if _e.layered and {x.name}._elem is not _e:"
+        yield "                _p = False"
         yield f"        elif (type({x.name}) is float or type({x.name}) is int) and _e.floating:"
         yield f"            {x.value} = {x.name}"
         yield from _as_constant(op, x, "", "            ")

@@ -279,8 +279,7 @@ def apply_tensor(
                 pure = False
         inner.append(x)
     if deep:
-        inner = list(map(outer, values, inner))
-        ans = general(op, tuple(inner))
+        ans = general(op, tuple(map(outer, values, inner)))
     else:
         if not pure:
             library = common_library(op.name, _candidates(op, inner)) or library

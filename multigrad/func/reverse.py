@@ -85,10 +85,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
             raise
 
     result = _outside(output, run, raw, released)
-    if not has_aux:
-        return result, pullback
-    apart = tree.replaced(lambda t: released(t, run) if isinstance(t, Layer) else t, aux)
-    return result, pullback, _outside(apart, run, raw)
+    return (result, pullback, _outside(aux, run, raw, released)) if has_aux else (result, pullback)
 
 
 @overload

@@ -161,12 +161,12 @@ def released(t: Any, run: Transformation) -> Any:
     holder = None
     while isinstance(t, Layer) and getattr(t, "_run", None) is run:
         holder, t = t, t._array
+    if holder is None or type(getattr(holder, "_node", None)) is AccumulateGrad:
+        return t  # an argument, or what the function has from outside
     if not isinstance(t, Layer):
-        if holder is None:  # a constant, see `value_at`
-            return _copied(t) if is_array(t) else t
         del t
         return _apart(holder)
-    if holder is None or type(getattr(t, "_node", None)) is AccumulateGrad:
+    if type(getattr(t, "_node", None)) is AccumulateGrad:
         return t
     if t._elem.run is not None:
         return t._frozen()

@@ -337,10 +337,12 @@ def make_room(t: Any, place: Location) -> None:
             before_write(t._cell)
         return
     library = root._elem.library
-    if not library.mutable or isinstance(root._array, library.fixed):
-        return
-    line = climb(t)
-    if library.unshared(library.xp, [x._array for x in line]):
+    line = [t] if t is root else climb(t)
+    if (
+        library.unshared(library.xp, [x._array for x in line])
+        or not library.mutable
+        or isinstance(root._array, library.fixed)
+    ):
         return
     # before the memory moves: an interrupt in between leaves views that are renewed in vain
     note_change(root._cell, counted=False)

@@ -667,8 +667,8 @@ class TestOutputs:
     @pytest.mark.parametrize("transform", [func.vjp, func.linearize], ids=["vjp", "linearize"])
     @pytest.mark.parametrize(
         "f",
-        [mg.exp, lambda x: x, lambda x: mg.exp(x)[1:], lambda x: (mg.sqrt(x), mg.exp(x))],
-        ids=["exp", "identity", "view", "two"],
+        [mg.exp, lambda x: mg.exp(x)[1:], lambda x: (mg.sqrt(x), mg.exp(x))],
+        ids=["exp", "view", "two"],
     )
     @pytest.mark.parametrize("wrapped", [False, True], ids=["raw", "Tensor"])
     def test_writes_to_them(self, transform, f, wrapped):
