@@ -490,9 +490,11 @@ def same_place(value: Any, t: Tensor, key: Any) -> bool:
     base, op, args, _, recorded = value._view
     if base is not t or op is None or op.name != "getitem" or not recorded:
         return False
-    # of a namedtuple, the tuple is kept
+    # of a namedtuple, the tuple is kept; Python 3.12 makes a slice twice for `t[a:b] += other`
     if args[0] is not key and not (
-        isinstance(key, tuple) and is_basic_key(tuple(key)) and args[0] == key
+        isinstance(key, tuple | slice)
+        and is_basic_key(tuple(key) if isinstance(key, tuple) else key)
+        and args[0] == key
     ):
         return False
     return _same_history(value, t)
