@@ -12,7 +12,7 @@ from typing import Any
 from ..observe import as_given
 from ..registry import OPS, Op
 from .element import Library, library_named
-from .graph import MOST, Node, last_change, shorten, tick
+from .graph import MOST, Node, shorten, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
@@ -48,6 +48,15 @@ def note_write(cell: list[int]) -> None:
     cell.append(now)
     if len(cell) > MOST:
         shorten(cell)
+
+
+def last_change(cell: list[Any]) -> int:
+    """A number that is another one after each change of the memory; 0 before the first.
+
+    A view stores it as `_seen`. Generated code has the same expression.
+    """
+    change: int = cell[-1] if cell else 0
+    return change
 
 
 def note_written_copy(cell: list[int]) -> None:

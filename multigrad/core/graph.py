@@ -548,15 +548,6 @@ def versions(cell: list[Any]) -> int:
     return sum(map(_counts, cell))
 
 
-def last_change(cell: list[Any]) -> int:
-    """A number that is another one after each change of the memory; 0 before the first.
-
-    A view stores it as `_seen`. Generated code has the same expression.
-    """
-    change: int = cell[-1] if cell else 0
-    return change
-
-
 def written_after(cell: list[Any], time: int) -> bool:
     """Whether the memory was written since, so that values which were saved before are gone."""
     if not cell or cell[-1] > time:

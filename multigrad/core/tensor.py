@@ -18,7 +18,7 @@ from ..errors import GradientError, kind
 from ..provided import wanted
 from ..tracebacks import fold
 from . import imported, level, showing
-from .aliasing import WHOLE, Step, ViewSpec, refresh
+from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
 from .computed import mark
 from .conversions import conversion
@@ -31,7 +31,6 @@ from .graph import (
     RemovableHandle,
     edge,
     extra,
-    last_change,
     versions,
 )
 from .level import Layer, Transformation

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..core import aliasing, grad_mode
-from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, refresh
+from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, last_change, refresh
 from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
-from ..core.graph import last_change, versions
+from ..core.graph import versions
 from ..core.level import Layer, Transformation
 from ..core.tensor import element_of
 from ..dispatch.general import _bases as bases

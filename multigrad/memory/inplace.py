@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import observe
-from ..core.aliasing import Location, climb, note_write
+from ..core.aliasing import Location, climb, last_change, note_write
 from ..core.computed import following, mark
 from ..core.element import SCALARS
-from ..core.graph import Node, last_change, note_change, tick
+from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at

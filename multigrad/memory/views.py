@@ -23,6 +23,7 @@ from ..core.aliasing import (
     ViewSpec,
     climb,
     laid_out,
+    last_change,
     note_write,
     note_written_copy,
 )
@@ -35,7 +36,6 @@ from ..core.graph import (
     NodeHooks,
     backward_name,
     extra,
-    last_change,
     note_change,
 )
 from ..core.level import Layer, innermost, leaves_effect, running

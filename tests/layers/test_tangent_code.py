@@ -18,7 +18,7 @@ from general_path import general_path
 import multigrad as mg
 from multigrad import func, registry
 from multigrad.autograd import forward_ad
-from multigrad.core.graph import last_change
+from multigrad.core.aliasing import last_change
 from multigrad.core.level import Layer
 from multigrad.core.tensor import element_of
 from multigrad.dispatch import ways
