@@ -298,7 +298,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
     check_value(t, value, recording)
     if others and not recording:
         _mark(t)
-    make_room(t, place)
+    make_room(t, place, value)
     # `store` refuses such a value, and one that such a key selects
     inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:

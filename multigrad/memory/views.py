@@ -323,8 +323,10 @@ def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
     )
 
 
-def make_room(t: Any, place: Location) -> None:
+def make_room(t: Any, place: Location, value: Any = None) -> None:
     """Prepare a write to the memory of `t`, after which nodes still have the values they saved.
+
+    value  what is written, if it may be a view of that memory, as Python has one for `t[a:b] += v`
 
     Inside of a transformation the memory moves to a copy if anything else may hold its array: a
     node of any level, or the program. So no node must be found, a value is copied once, and the
@@ -338,8 +340,11 @@ def make_room(t: Any, place: Location) -> None:
         return
     library = root._elem.library
     line = [t] if t is root else climb(t)
+    known = line
+    if type(value) is View and value._cell is t._cell:
+        known = [x for x in climb(value) if not any(x is y for y in line)] + line
     if (
-        library.unshared(library.xp, [x._array for x in line])
+        library.unshared(library.xp, [x._array for x in known])
         or not library.mutable
         or isinstance(root._array, library.fixed)
     ):
@@ -490,11 +495,9 @@ def same_place(value: Any, t: Tensor, key: Any) -> bool:
     base, op, args, _, recorded = value._view
     if base is not t or op is None or op.name != "getitem" or not recorded:
         return False
-    # of a namedtuple, the tuple is kept; Python 3.12 makes a slice twice for `t[a:b] += other`
+    # of a namedtuple, the tuple is kept
     if args[0] is not key and not (
-        isinstance(key, tuple | slice)
-        and is_basic_key(tuple(key) if isinstance(key, tuple) else key)
-        and args[0] == key
+        isinstance(key, tuple) and is_basic_key(tuple(key)) and args[0] == key
     ):
         return False
     return _same_history(value, t)

@@ -520,16 +520,3 @@ def test_as_pytorch(label: str) -> None:
         if results[1] is not None:
             for ours, theirs in zip(*results, strict=True):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-13)
-
-
-def test_a_slice_that_is_added_to_is_not_assigned_again():
-    """Python 3.12 makes one slice for `t[a:b]` and an equal one for `t[a:b] = ...`."""
-    x = mg.asarray(np.ones(4), requires_grad=True)
-    y = x * 1.0
-    part = y[slice(1, 3)]
-    part += 2.0
-    node = y.grad_fn
-    y[slice(1, 3)] = part
-    assert y.grad_fn is node and y._version == 2
-    y.sum().backward()
-    np.testing.assert_array_equal(x.grad.array, 1.0)
