@@ -628,6 +628,19 @@ class TestWhatStaysAnError:
         with pytest.raises(GradientError, match=MODIFIED):
             func.grad(f)(np.array(X))
 
+    @pytest.mark.xfail(
+        strict=True, reason="raw primals: the rule gets the raw array of the captured Tensor"
+    )
+    def test_where_only_tangents_are_layers(self):
+        def f(t: Any) -> Any:
+            y = func.jvp(lambda z: z * c, (np.array(X),), (t,))[1]
+            c[0] = 7.0
+            return mg.sum(y)
+
+        c = mg.asarray([1.0, 1.0, 1.0])
+        with pytest.raises(GradientError, match=MODIFIED):
+            func.grad(f)(np.array(X))
+
     def test_a_tensor_that_is_an_argument_of_vjp(self, backend):
         x = mg.asarray(X, backend=backend)
         for transform in (func.vjp, func.linearize):
