@@ -44,8 +44,8 @@ def _all() -> Iterator[threading.RLock]:
 def _before_fork() -> None:
     """Take all locks.
 
-    Other threads take several of them in an order of their own. So no lock is waited for while
-    another one is held.
+    Other threads take several of them in an order of their own. So while locks are held, another
+    one is waited for only for a moment, in which a thread may be done with it.
     """
     end = monotonic() + PATIENCE
     mine: list[threading.RLock] = []
@@ -55,7 +55,7 @@ def _before_fork() -> None:
             mine.append(busy)
             busy = None
             for lock in _all():
-                if not lock.acquire(blocking=False):
+                if not lock.acquire(timeout=0.005):
                     busy = lock
                     break
                 mine.append(lock)

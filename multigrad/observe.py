@@ -145,6 +145,9 @@ class Observer:
         `operands` are the values of the operation's parameters. A new leaf has no operands.
         """
 
+    def look(self, operands: Sequence[Any]) -> None:
+        """Handle an operation on these operands, of which an observer of SAVED may be told."""
+
     def recorded_alone(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         """Handle a new node that has no notes yet, and of which no other observer is notified.
 
@@ -313,6 +316,12 @@ class Mode:
         """
         on = self.base if run is None else run.records_in(self, level)
         return self if on and self.watch.nodes else on
+
+    def looked(self, operands: Sequence[Any]) -> None:
+        """Report the operands of an operation that is not recorded at a level of a run."""
+        for observer in self.watch.observers:
+            if SAVED in observer.events:
+                observer.look(operands)
 
     @property
     def inside(self) -> Any:

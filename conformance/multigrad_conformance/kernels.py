@@ -44,6 +44,37 @@ def take_ownership(target: Target) -> None:
             )
 
 
+class _Holder:
+    """An object that holds an array, as a Tensor does."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def unshared(target: Target) -> None:
+    """It never says so of memory that something else uses, be it through a view."""
+    xp, kernel = target.xp, target.kernel("unshared")
+    root = _Holder(xp.asarray(target.raw(X), copy=True))
+    row = _Holder(root.array[1, ...])
+    assert isinstance(kernel(xp, [row.array, root.array]), bool)
+    uses: tuple[Callable[[Any], Any], ...] = (
+        lambda x: x,
+        lambda x: x[0, ...],
+        lambda x: xp.permute_dims(x, (1, 0)),
+        lambda x: xp.reshape(x, (-1,)),
+    )
+    for number, use in enumerate(uses):
+        held = use(root.array)
+        for known in ([root.array], [row.array, root.array]):
+            said = kernel(xp, known)
+            known.clear()
+            assert not said, f"unshared: use {number} of the memory was not seen"
+        del held
+    held = row.array
+    assert not kernel(xp, [row.array, root.array]), "unshared: another use of a view was not seen"
+    del held
+
+
 def place_like(target: Target) -> None:
     g = target.raw(X)
     result = target.kernel("place_like")(target.xp, g, target.raw(X))
@@ -314,6 +345,7 @@ CHECKS: dict[str, Callable[[Target], None]] = {
     f.__name__: f
     for f in (
         take_ownership,
+        unshared,
         place_like,
         constant,
         device,

@@ -21,7 +21,8 @@ from .. import observe
 from ..backward.run import STOP
 from ..core.graph import ENABLE, TRACEBACK, AccumulateGrad, Node, notes
 from ..core.level import innermost
-from ..errors import OWN, program
+from ..errors import OWN, GradientError, program
+from ..memory import fingerprints
 from ..observe import NODE, STEP, Call, Observer
 
 __all__ = [
@@ -77,7 +78,8 @@ def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
 class detect_anomaly:
     """Context manager in which a failing backward pass shows the forward call of the failing node.
 
-    A nan in a gradient is an error there.
+    A nan in a gradient is an error there, and so is a saved array that the program modified past
+    multigrad, as by writing to a raw array.
 
     check_nan  whether nan raises RuntimeError
 
@@ -173,7 +175,7 @@ def _line(code: CodeType, at: int) -> int:
 
 
 class _Anomaly(Observer):
-    """Stores the Python frames that led to each node, and checks the results of nodes."""
+    """Stores the Python frames that led to each node, and checks what it saved and its results."""
 
     events = frozenset({NODE, STEP})
 
@@ -183,8 +185,14 @@ class _Anomaly(Observer):
             step = None if running is None else running()
             runs = step is not None and step.result is NotImplemented
             notes(node)[TRACEBACK] = Trace(sys._getframe(1), step.node if runs else None)  # type: ignore[union-attr]
+            fingerprints.take(node, operands)
 
     def begin(self, call: Call) -> ref[Call] | None:
+        array = fingerprints.modified(call.node)
+        if array:
+            _tell(call.node)
+            text = fingerprints.UNSEEN.format(call.node.name(), array)
+            raise GradientError(f"{text}{_used(call.node)}")
         before = _running.get()
         _running.set(ref(call))
         return before
@@ -208,6 +216,12 @@ class _Anomaly(Observer):
             except RuntimeError:
                 _tell(call.node)
                 raise
+
+
+def _used(node: Node) -> str:
+    """The line of the program on which the operation of `node` was called."""
+    lines = notes(node)[TRACEBACK].lines()
+    return " It was used at {}:{} in {}.".format(*lines[-1]) if lines else ""
 
 
 GOOD_LUCK = (

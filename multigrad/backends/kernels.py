@@ -29,6 +29,16 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     return xp.asarray(g, copy=True)
 
 
+def unshared(xp: Any, arrays: list[Any]) -> bool:
+    """Return whether nothing but the caller's objects provably uses the memory of these arrays.
+
+    The last array is a whole memory, those before it are views of it. Each of them is an attribute
+    of one object, besides being in this list. They may be layers, of which it is not true. A write
+    inside of a transformation goes to the memory only then; otherwise a copy of it is written.
+    """
+    return False
+
+
 def admit(xp: Any, x: Any) -> None:
     """Raise if operations must not use the raw array `x`.
 
@@ -436,6 +446,7 @@ DEFAULTS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         take_ownership,
+        unshared,
         place_like,
         accelerator,
         admit,
@@ -512,3 +523,12 @@ SOLE_VIEW = _calibrate_view()
 
 An example is a transposed result. It is -1 where a count is no proof.
 """
+
+
+def references(arrays: list[Any], i: int) -> int:
+    """The reference count of an array in a list, measured from here."""
+    return sys.getrefcount(arrays[i])
+
+
+SOLE_LISTED = -1 if SOLE_OWNER < 0 else references([object()], 0)
+"""The value of `references` if only the list holds the array; -1 where a count is no proof."""

@@ -15,7 +15,14 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .hooks import hookimpl
-from .kernels import SOLE_OWNER, SOLE_VIEW, base_references, without_leading
+from .kernels import (
+    SOLE_LISTED,
+    SOLE_OWNER,
+    SOLE_VIEW,
+    base_references,
+    references,
+    without_leading,
+)
 from .raw import form
 from .spec import Backend, BackendSpec
 
@@ -99,6 +106,7 @@ def make() -> Backend:
             "order": order,
             "shares_memory": shares_memory,
             "storage": storage,
+            **({"unshared": unshared} if SOLE_LISTED > 0 else {}),
             "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
             "write": write,
         },
@@ -597,6 +605,30 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     result = np.empty_like(like, dtype=g.dtype, order="K" if dense else "C", subok=False)
     result[...] = g
     return result
+
+
+def unshared(xp: Any, arrays: list[Any]) -> bool:
+    """Whether only one object for each array holds it, by the reference counts.
+
+    A view holds the array that owns the memory, whatever it was made from. So the count of that
+    array includes the views, and a view that something else uses has a higher count itself.
+    """
+    last = len(arrays) - 1
+    if not last:  # the flags of an array hold a reference to it
+        return (
+            type(arrays[0]) is np.ndarray
+            and arrays[0].flags.owndata
+            and references(arrays, 0) == SOLE_LISTED + 1
+        )
+    if type(arrays[last]) is not np.ndarray or not arrays[last].flags.owndata:
+        return False
+    for i in range(last + 1):
+        same = sum([x is arrays[i] for x in arrays])
+        views = len({id(x) for x in arrays if x.base is arrays[i]})
+        # the list holds it at `same` places, and as many objects do
+        if references(arrays, i) != SOLE_LISTED - 1 + 2 * same + views:
+            return False
+    return True
 
 
 def _is_all_of_its_base(g: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from ..observe import as_given
 from ..registry import OPS, Op
 from .element import Library, library_named
-from .graph import Node, tick
+from .graph import MOST, Node, shorten, tick
 from .level import Layer, innermost
 
 Step = tuple[Op | None, tuple[Any, ...], int | None, bool | None]
@@ -27,8 +27,8 @@ ViewSpec = tuple[Any, Op | None, tuple[Any, ...], int | None, bool | None]
 
 The operation is None for a view that shows all of its base, without its history.
 
-A view holds it as `_view`, and the number of writes to the memory that it has seen as `_seen`. It
-is a plain tuple because generated code makes it.
+A view holds it as `_view`, and the last change of the memory that it has seen as `_seen`. It is a
+plain tuple because generated code makes it.
 """
 
 WHOLE: Step = (None, (), None, None)
@@ -46,12 +46,35 @@ def note_write(cell: list[int]) -> None:
     """Note that the memory of this version cell is written now."""
     now = last_write[0] = tick()
     cell.append(now)
+    if len(cell) > MOST:
+        shorten(cell)
+
+
+def last_change(cell: list[Any]) -> int:
+    """A number that is another one after each change of the memory; 0 before the first.
+
+    A view stores it as `_seen`. Generated code has the same expression.
+    """
+    change: int = cell[-1] if cell else 0
+    return change
+
+
+def note_written_copy(cell: list[int]) -> None:
+    """Note a write inside of a transformation, after which saved values remain valid.
+
+    They lie elsewhere, or nothing had saved them. Passes look at nodes that are older, since a node
+    may have saved a layer, and not its value.
+    """
+    now = last_write[0] = tick()
+    cell.append(-2 * now)
+    if len(cell) > MOST:
+        shorten(cell)
 
 
 def refresh(t: Any) -> None:
     """Bring a view up to date if its memory was written since; its bases come first."""
     line = lineage(t)
-    now = len(t._cell)
+    now = last_change(t._cell)
     stale = []
     for x in line:
         if x._view is None or x._seen == now:

@@ -59,6 +59,7 @@ class Library:
         "scalars",
         "shares_memory",
         "take_ownership",
+        "unshared",
         "write",
         "xp",
     )
@@ -82,6 +83,7 @@ class Library:
         )
         self.order: Callable[..., Any] = backend.kernel("order")
         self.take_ownership: Callable[..., Any] = backend.kernel("take_ownership")
+        self.unshared: Callable[..., Any] = backend.kernel("unshared")
         self.shares_memory: Callable[..., Any] = backend.kernel("shares_memory")
         self.place_like: Callable[..., Any] = backend.kernel("place_like")
         self.constant: Callable[..., Any] = backend.kernel("constant")

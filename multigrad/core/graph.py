@@ -3,15 +3,14 @@
 A node never holds a Tensor from which the node can be reached, so a graph is freed as soon as its
 last result is dropped. A node keeps raw saved values, the version cells of the Tensors that they
 came from, and its parents. A version cell is a list, shared by all Tensors on the same memory, with
-the clock reading of each in-place write; its length is the version. One clock numbers nodes and
-writes, so a saved value was changed if and only if the last entry of its cell is younger than the
-node.
+the clock readings of the last in-place writes. One clock numbers nodes and writes, so a saved value
+was changed if and only if the last write in its cell is younger than the node.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -479,20 +478,139 @@ def flat_cells(cells: Any) -> list[list[int]]:
     return [c for nested in cells or () for c in flat_cells(nested)]
 
 
-QUIET = -1
-"""The entry at the front of a version cell for each write that does not count."""
+# The version cell of a memory
 
 
-def versions(cell: list[int]) -> int:
-    """The number of in-place writes to the memory, without those that are marked as QUIET."""
-    return len(cell) - cell.count(QUIET)
+class Older(NamedTuple):
+    """The entries that a version cell no longer lists, as its first entry.
+
+    number  how many of them count as versions
+    first   the time of the first one that counts
+    last    the time of the last one that counts
+    write   the time of the last one after which values that were saved before are gone
+    """
+
+    number: int
+    first: int
+    last: int
+    write: int
+
+
+KEPT, MOST = 64, 128
+"""A version cell of more than MOST entries is shortened to KEPT."""
+
+_shortening = locks.new_lock()
+
+
+def note_change(cell: list[Any], counted: bool = True) -> None:
+    """Note a change of the memory of this version cell after which saved values remain valid.
+
+    Views are brought up to date as after a write. `counted`: it counts as a version.
+    """
+    cell.append(-2 * tick() - (not counted))
+    if len(cell) > MOST:
+        shorten(cell)
+
+
+def shorten(cell: list[Any]) -> None:
+    """Replace all but the last entries of a version cell by what is still needed of them."""
+    with _shortening:
+        dropped = cell[:-KEPT]
+        if len(cell) <= MOST:  # another thread has done it
+            return
+        before = dropped[0] if type(dropped[0]) is Older else None
+        listed = dropped if before is None else dropped[1:]
+        # the times of those that count, see `_counts`
+        times = (
+            listed
+            if min(listed) > 0
+            else [at if at > 0 else -at // 2 for at in listed if at > 0 or not at & 1]
+        )
+        number, write = len(times), max(max(listed), 0)
+        first, last = (min(times), max(times)) if times else (0, 0)
+        if before is not None:
+            number, first = number + before.number, before.first or first
+            last, write = max(last, before.last), max(write, before.write)
+        n, entry = len(dropped), [Older(number, first, last, write)]
+        # a signal handler may have written to the memory meanwhile, and have done it
+        if cell[n - 1 : n] == dropped[-1:]:
+            cell[:n] = entry
+
+
+def _times(entry: Any) -> tuple[int, ...]:
+    return entry[1:3] if type(entry) is Older else (entry if entry > 0 else -entry // 2,)
+
+
+def _last_write(entry: Any) -> int:
+    return entry.write if type(entry) is Older else max(entry, 0)
+
+
+def _counts(entry: Any) -> int:
+    """How many versions an entry stands for: a write, a change (even), a quiet change (odd)."""
+    return entry.number if type(entry) is Older else int(entry > 0 or entry % 2 == 0)
+
+
+def versions(cell: list[Any]) -> int:
+    """The number of in-place writes to the memory, without those through `x.data`."""
+    return sum(map(_counts, cell))
+
+
+def written_after(cell: list[Any], time: int) -> bool:
+    """Whether the memory was written since, so that values which were saved before are gone."""
+    if not cell or cell[-1] > time:
+        return bool(cell)
+    return cell[-1] < 0 and any(_last_write(entry) > time for entry in cell)
+
+
+def changed_after(cell: list[Any], time: int) -> bool:
+    """Whether the memory has had another value since, though saved values may still be valid."""
+    return any(_counts(entry) and _times(entry)[-1] > time for entry in cell)
+
+
+def first_change(cell: list[Any]) -> int:
+    """The time of the first change of a memory that has changed."""
+    return next(_times(entry)[0] for entry in cell if _counts(entry))
+
+
+def version_at(cell: list[Any], time: int) -> tuple[int, bool]:
+    """The version of the memory at a time, and whether it is exact.
+
+    It is not if the cell no longer lists the writes of that time. Then it is the first version
+    that is certainly later.
+    """
+    count = 0
+    for entry in cell:
+        times = _times(entry)
+        if times[-1] < time:
+            count += _counts(entry)
+        elif times[0] < time:
+            return count + _counts(entry), False
+    return count, True
 
 
 def check_versions(node: Node) -> None:
     """Raise if an array that `node` saved was modified in place since."""
+    seq = node.seq
     for cell in flat_cells(node.cells):
-        if cell and cell[-1] > node.seq:
-            raise modified(_describe(node, cell), cell, node.seq)
+        if cell and (cell[-1] > seq or (cell[-1] < 0 and written_after(cell, seq))):
+            raise modified(_describe(node, cell), cell, seq)
+    for x in _saved_layers(_slot.__get__(node)):
+        # the program may have it, too, such as an argument of vjp that is a Tensor
+        gone = written_after if x._elem.run is None else changed_after
+        if x._cell and gone(x._cell, seq):
+            raise modified(_shown(node.library, x), x._cell, seq)
+
+
+_slot: Any = Node.__dict__["saved"]
+"""The slot `saved` of a node, even if its class overrides the attribute."""
+
+
+def _saved_layers(saved: Any) -> Iterator[Layer]:
+    for x in saved or ():
+        if isinstance(x, Layer):
+            yield x
+        elif type(x) is tuple:
+            yield from _saved_layers(x)
 
 
 ENABLE = (
@@ -510,11 +628,11 @@ def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") ->
 
     what  the description of the array
     """
-    expected = sum(1 for written in cell if QUIET < written < seq)
+    expected, exact = version_at(cell, seq)
     return GradientError(
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: {what} is at version {versions(cell)}; expected version {expected} "
-        f"instead. {ENABLE}{remedy}"
+        f"operation: {what} is at version {versions(cell)}; expected "
+        f"{'' if exact else 'one before '}version {expected} instead. {ENABLE}{remedy}"
     )
 
 

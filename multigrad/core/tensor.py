@@ -18,7 +18,7 @@ from ..errors import GradientError, kind
 from ..provided import wanted
 from ..tracebacks import fold
 from . import imported, level, showing
-from .aliasing import WHOLE, Step, ViewSpec, refresh
+from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
 from .computed import mark
 from .conversions import conversion
@@ -93,6 +93,21 @@ class Tensor(ArrayProtocols):
         if self._elem.layered is not isinstance(value, Layer):
             self._elem = self._elem.beside(value)
 
+    def _frozen(self) -> Tensor:
+        """Another Tensor of this value, if it belongs to a transformation.
+
+        There a write may exchange the value, and the other Tensor keeps the old one.
+        """
+        if self._elem.run is None:
+            return self
+        self._check()
+        t = _new(Tensor)
+        t._array = self._array
+        t._elem = self._elem
+        t._cell = []
+        t._node = self._node
+        return t
+
     # Attributes
 
     @property
@@ -129,7 +144,7 @@ class Tensor(ArrayProtocols):
             base = wrap_at(self, array)
             base._cell = self._cell
             self._view = base, *WHOLE
-            self._seen = len(self._cell)  # type: ignore[misc]
+            self._seen = last_change(self._cell)  # type: ignore[misc]
         self._put(array)
         if self._node is None and isinstance(value, Tensor) and value._node is not None:
             mark(self)
@@ -472,8 +487,8 @@ _tensor_from_pickle.__module__ = "multigrad"
 class View(Tensor):
     """A Tensor on the memory of another Tensor, its base; the two share a version counter.
 
-    `_view` is its ViewSpec: the base, and how the view was made. `_seen` is the number of writes to
-    the memory that it has seen. After a write through another Tensor it is brought up to date when
+    `_view` is its ViewSpec: the base, and how the view was made. `_seen` is the last change of the
+    memory that it has seen. After a write through another Tensor it is brought up to date when
     it is next used (see memory/views.py).
     """
 
@@ -487,7 +502,7 @@ class View(Tensor):
         t._array = array
         t._elem = base._elem.beside(array)
         t._cell = base._cell
-        t._seen = len(base._cell)
+        t._seen = last_change(base._cell)
         t._node = None
         t._view = base, *step
         return t
@@ -509,7 +524,7 @@ class View(Tensor):
         return t
 
     def _check(self) -> None:
-        if len(self._cell) != self._seen:
+        if (self._cell[-1] if self._cell else 0) != self._seen:
             refresh(self)
         if self._elem.layered:
             self._check_value()
@@ -583,6 +598,12 @@ def strip(x: Any) -> Any:
         if x._node is None:
             return x._array
     return x
+
+
+def constant(x: Any) -> Any:
+    """A value of a lower level, or any other object, as a node of a higher level may save it."""
+    x = strip(x)
+    return x._frozen() if isinstance(x, Tensor) else x
 
 
 def element_of(x: Any) -> Element:

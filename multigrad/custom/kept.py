@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..core.computed import following
 from ..core.element import Library, is_array
-from ..core.graph import Node, describe, edge, modified, tick
+from ..core.graph import Node, describe, edge, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, wrap, wrap_at, wrap_in
@@ -182,7 +182,7 @@ class Slot:
         """The Tensor that was saved, or one of the same value and history."""
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
         packed = isinstance(self.array, saved.Packed)
-        if self.cell and self.cell[-1] > ctx._seq:
+        if written_after(self.cell, ctx._seq):
             raise modified(describe(self.elem.library, self.array, node), self.cell, ctx._seq)
         t = self.original()
         if t is None or t._node is not node or t._array is not self.array:

@@ -24,7 +24,7 @@ from ..observe import gate
 from ..registry import Op, per_operation
 from . import generated, ways
 from .codegen import is_flat
-from .general import record, rule_of, shows
+from .general import outer, record, rule_of, shows
 from .ways import Ending
 
 Lines = Iterator[str]
@@ -114,6 +114,7 @@ class Text:
              text leaves such values to another one
     leave    the statement that leaves the operation to another text
     deep_key the statement for a key with a layer in it
+    saves    whether the values are used again after the call, in a node
     """
 
     classes = ""
@@ -121,6 +122,7 @@ class Text:
     inside = "{q}.layered"
     leave = "return _declined"
     deep_key = "_deep = True"
+    saves = False
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -154,6 +156,7 @@ class Text:
             "_inner": ways.inner_function(op),
             "_named_dtype": named_dtype,
             "_scalars": SCALARS,
+            "_outer": outer,
             "_is": is_,
             **_BUILTINS,
         }
@@ -201,7 +204,7 @@ class Text:
         yield "    _xp = _library.xp"
         yield "    _l = _e.level"
         if self.inside and not self.alone:
-            yield "    _deep = False"
+            yield "    _deep = _low = False"
         for name, role in op.roles.items():
             if role == "array":
                 yield from (
@@ -215,8 +218,23 @@ class Text:
                 yield from self.key(self.locals[name])
             else:
                 yield from self.setting(name, self.values[name])
+        if self.inside and not self.alone and not self.saves:
+            yield "    if _deep and _low:"
+            for n, text in self.outer().items():
+                yield f"        {self.values[n]} = {text}"
         yield from self.call()
         yield from self.finish()
+
+    def outer(self) -> dict[str, str]:
+        """By parameter, the text of its value, or of the Tensor of the base level that had it.
+
+        Where a value is a layer, such Tensors are passed on: nodes further in take their cells.
+        """
+        return {
+            n: f"_outer({n}, {self.values[n]})"
+            for n, role in self.op.roles.items()
+            if role != "plain" or n == "key"
+        }
 
     def gate(self) -> Lines:
         """The cases that are declined, or left to another text, before operands are inspected."""
@@ -330,6 +348,8 @@ class Text:
         yield f"{pad}        {x.x}._check()"
         yield f"{pad}    if {x.x}._node is None:"
         yield f"{pad}        {x.value} = {x.x}._array"
+        if self.inside:
+            yield f"{pad}        _low = True"
         yield f"{pad}    else:"
         yield from self.as_layer(x, pad + "        ")
         yield from x.taken("layer", pad + "    ")
@@ -364,6 +384,7 @@ class _Tensors(Text):
     """The text that records: a Tensor, a node."""
 
     classes = _OF_TENSORS
+    saves = True
     parts = (
         Part("_n", own="{x}._node", layer="None", raw="None"),
         Part("_c", own="{x}._cell", layer="{x}._cell", raw="None", keys=True),
@@ -390,6 +411,20 @@ class _Tensors(Text):
             f"{self.inner}, {tuple_text(nodes.get(n, 'None') for n in op.roles)}, {self.cells}"
         )
         self.generally = f"return _record(_op, {everything}, _y, _top, {self.given})"
+
+    def call(self) -> Lines:
+        if self.alone:
+            yield from super().call()
+            return
+        yield "    if _deep and _low:"
+        yield f"        _y = {call_text(self.op, '_inner', self.values | self.outer())}"
+        yield "    else:"
+        yield from (f"    {line}" for line in super().call())
+
+    def as_layer(self, x: Locals, pad: str) -> Lines:
+        # the node may save it
+        yield f"{pad}{x.value} = {x.x}._frozen() if {_OF_TENSORS} else {x.x}"
+        yield f"{pad}{self.deep_key if x.key else '_deep = True'}"
 
     def key(self, key: Locals) -> Lines:
         yield from super().key(key)
@@ -421,10 +456,18 @@ class _Tensors(Text):
         yield f"        {self.generally}"
         yield "    _t._cell = _c = []"
         if op.kind == "nondifferentiable":
+            yield from self.looked("    ")
             yield "    _t._node = None"
             yield "    return _t"
         else:
             yield from self.recorded()
+
+    def looked(self, pad: str) -> Lines:
+        """Report constants of a run that are used beside values that may be recorded further in."""
+        yield f"{pad}if _deep:"
+        yield f"{pad}    _r = _gate()"
+        yield f"{pad}    if _r is not True:"
+        yield f"{pad}        _r.looked({self.given})"
 
     def recorded(self) -> Lines:
         """Make the node, if an operand has one and the gate is open."""
@@ -432,6 +475,7 @@ class _Tensors(Text):
         nodes = list(self.ruled.values())
         anything = " or ".join(f"_any({n})" if n in lists else f"{n} is not None" for n in nodes)
         yield f"    if not ({anything}):"
+        yield from self.looked("        ")
         yield "        _t._node = None"
         yield "        return _t"
         yield "    _r = _gate()"

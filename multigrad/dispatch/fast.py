@@ -356,7 +356,10 @@ def _straight_lines(op: Op) -> Iterator[str]:
 
 def _plain(x: str) -> str:
     """The test for a Tensor, or a view whose memory was not written since."""
-    return f"type({x}) is _Tensor or type({x}) is _View and len({x}._cell) == {x}._seen"
+    return (
+        f"type({x}) is _Tensor or type({x}) is _View and "
+        f"({x}._cell[-1] if {x}._cell else 0) == {x}._seen"
+    )
 
 
 def _fetch(op: Op, x: Operand, pad: str) -> Iterator[str]:
@@ -449,10 +452,11 @@ def _meet(op: Op, x1: Operand, x2: Operand) -> Iterator[str]:
     pad = "            "
     yield f"{pad}if {x2.name}._elem is not _e:"
     yield f"{pad}    if {x2.name}._elem is _e.base and {x2.name}._node is None:"
-    yield f"{pad}        pass"
+    yield f"{pad}        if _e.layered:"
+    yield f"{pad}            _p = False"
     yield f"{pad}    elif _e is {x2.name}._elem.base and {x1.name}._node is None:"
     yield f"{pad}        _e = {x2.name}._elem"
-    yield f"{pad}        _p = _e.plans.get(_op)"
+    yield f"{pad}        _p = not _e.layered and _e.plans.get(_op)"
     yield f"{pad}    else:"
     yield f"{pad}        _p = False"
     yield from _fetch(op, x2, pad)
@@ -491,6 +495,7 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
     yield "        _p = _e.plans.get(_op)"
     yield "        if not _q.bool or _q.library is not _e.library \\"
     yield "                or (_q.layered and not _e.layered) \\"
+    yield "                or (_q.run is None and _e.layered) \\"
     yield (
         f"                or (_q.level != _e.level and (_q.run is not None or {c}._node is "
         "not None)):"
@@ -504,6 +509,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
             f"_e.base and {x.name}._node is None):"
         )
         yield from _fetch(op, x, "            ")
+        yield f"            if _e.layered and {x.name}._elem is not _e:"
+        yield "                _p = False"
         yield f"        elif (type({x.name}) is float or type({x.name}) is int) and _e.floating:"
         yield f"            {x.value} = {x.name}"
         yield from _as_constant(op, x, "", "            ")
@@ -531,11 +538,15 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
+        if not op.view:
+            yield from _looked(op, pad)
         yield f"{pad}_t._node = None"
         yield f"{pad}return _t"
         return
     ruled = operands[-2:]
     yield f"{pad}if {' and '.join(f'{x.node} is None' for x in ruled)}:"
+    if not op.view:  # the view's code has read the gate, and a view shares the version cell
+        yield from _looked(op, pad + "    ")
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t"
     off = "" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)"
@@ -593,7 +604,7 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
     )
     if op.view:
         yield f"{pad}_t._cell = _c = {x.name}._cell"
-        yield f"{pad}_t._seen = len(_c)"
+        yield f"{pad}_t._seen = _c[-1] if _c else 0"
         yield from _ask(pad)
         yield (
             f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
@@ -612,6 +623,12 @@ def _ask(pad: str) -> Iterator[str]:
         f"{pad}    _r = (_r if _r.tells else _r.base) if _e.run is None else _r.at(_e.run, "
         "_e.level)"
     )
+
+
+def _looked(op: Op, pad: str) -> Iterator[str]:
+    """Report constants of a run that are used: a checkpoint runs the function again with them."""
+    yield f"{pad}if _r is not True and _e.run is not None:"
+    yield f"{pad}    _r.looked({tuple_text(op.roles)})"
 
 
 def _told(op: Op, pad: str) -> Iterator[str]:

@@ -32,7 +32,16 @@ from ..core.element import (
 from ..core.graph import MultiNode, Node, tick
 from ..core.level import Layer, Standing
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, View, checked, lifted, strip, wrap, wrap_at, wrap_new
+from ..core.tensor import (
+    Tensor,
+    View,
+    checked,
+    constant,
+    lifted,
+    wrap,
+    wrap_at,
+    wrap_new,
+)
 from ..provided import provide
 from ..registry import Op, per_operation
 from . import settings
@@ -292,6 +301,8 @@ def apply_tensor(
     """
     reach = top._elem.level
     library: Library = top._elem.library
+    if top._elem.run is not None and (mode := observe.gate.get()) is not True:
+        mode.looked(values)
     inner: list[Any] = []
     edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
     cells: list[Any] = []
@@ -321,7 +332,7 @@ def apply_tensor(
             deep = deep or any(isinstance(v, Layer) for v in x)
         else:
             # a list may be changed by its owner
-            x = tuple(value) if isinstance(value, list) else strip(value)
+            x = tuple(value) if isinstance(value, list) else constant(value)
             edges.append(None)
             # a constant of a lower level may be written, too
             cells.append(value._cell if isinstance(value, Layer) else None)
@@ -333,7 +344,7 @@ def apply_tensor(
                 pure = False
         inner.append(x)
     if deep:
-        ans = general(op, tuple(inner))
+        ans = general(op, tuple(map(outer, values, inner)))
     else:
         if not pure:
             library = common_library(op.name, _candidates(op, inner)) or library
@@ -363,6 +374,18 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
     return run_raw(op, inner, library), inner, library
 
 
+def outer(x: Any, value: Any) -> Any:
+    """`x` itself if it is a constant Tensor of the base level, else `value`, which was taken of it.
+
+    It is passed on if another value is a layer: nodes further in then take its version cell. Tuples
+    are handled element by element.
+    """
+    if type(value) is tuple and isinstance(x, tuple | list):
+        parts = tuple(map(outer, x, value))
+        return value if all(map(is_, parts, value)) else parts
+    return x if isinstance(x, Tensor) and x._elem.run is None and x._node is None else value
+
+
 def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
     """The inner value of a Tensor of this level, its node and its version cell.
 
@@ -372,7 +395,7 @@ def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
         if x._view is not None:
             x._check()
         return x._array, x._node, x._cell
-    return strip(x), None, x._cell if isinstance(x, Layer) else None
+    return constant(x), None, x._cell if isinstance(x, Layer) else None
 
 
 def accepts(x: Any) -> bool:

@@ -23,7 +23,7 @@ from .. import observe, tree
 from ..backward import run as backward
 from ..core import grad_mode, level
 from ..core.element import is_array
-from ..core.graph import QUIET, Node, modified, tick
+from ..core.graph import Node, changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.nested import NestedLayer, put_together, taken_apart
 from ..core.tensor import Tensor, element_of, wrap
@@ -301,7 +301,7 @@ class _Call(saved.Keeper):
             self.used = {
                 at: (cell, since)
                 for at, (cell, since) in self.used.items()
-                if cell and cell[-1] > since
+                if changed_after(cell, since)
             }
             self.finish = tick()
 
@@ -423,7 +423,7 @@ class _Second(saved.Keeper):
                 f"again: {self.count}, of {len(self.call.saves)} in its first run. {_CONSTANT}"
             )
         for cell, since, number in self.cells:
-            if cell and cell[-1] > since and element_of(self.arrays[number]).library.mutable:
+            if written_after(cell, since) and element_of(self.arrays[number]).library.mutable:
                 _check(cell, since, _form(self.arrays[number]), "is saved in a checkpoint")
 
     def look(self, operands: Sequence[Any]) -> None:
@@ -456,7 +456,7 @@ class _Second(saved.Keeper):
         """
         cell = x._cell
         since = self.call.used.get(id(cell), (cell, self.call.finish))[1]
-        if cell[-1] > since and next(time for time in cell if time != QUIET) < self.start:
+        if changed_after(cell, since) and first_change(cell) < self.start:
             self.refused = modified(
                 _described(_form(x), "is used in a checkpoint"), cell, since, remedy=""
             )
@@ -498,7 +498,7 @@ def _form(x: Any) -> Form:
 
 def _check(cell: list[int], since: int, form: Form, what: str) -> None:
     """Raise GradientError if the array of this version cell was modified in place since `since`."""
-    if cell and cell[-1] > since:
+    if written_after(cell, since):
         raise modified(_described(form, what), cell, since, remedy="")
 
 

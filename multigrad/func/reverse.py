@@ -24,6 +24,7 @@ from ..layers.transforming import (
     gradients_of,
     input_of,
     left_of,
+    released,
     returned,
     value_at,
 )
@@ -83,8 +84,8 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
 
-    result = _outside(output, run, raw)
-    return (result, pullback, _outside(aux, run, raw)) if has_aux else (result, pullback)
+    result = _outside(output, run, raw, released)
+    return (result, pullback, _outside(aux, run, raw, released)) if has_aux else (result, pullback)
 
 
 @overload
@@ -308,7 +309,7 @@ def _call(
     return tree.replaced(lambda t: value_at(t, run), output), aux
 
 
-def _outside(given: Any, run: Transformation, raw: bool) -> Any:
+def _outside(given: Any, run: Transformation, raw: bool, left: Callable[..., Any] = left_of) -> Any:
     """The result of the function after the transformation, as raw arrays or as Tensors."""
     finish = strip if raw else returned
-    return tree.replaced(lambda t: finish(left_of(t, run)), given)
+    return tree.replaced(lambda t: finish(left(t, run)), given)

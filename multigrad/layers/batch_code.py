@@ -167,7 +167,7 @@ class _Batches(Text):
             yield from _no_view("        ")
         yield f"    _t._view = ({first}, _op, {self.further()}, None, None)"
         yield f"    _t._cell = _c = {first}._cell"
-        yield "    _t._seen = _len(_c)"
+        yield "    _t._seen = _c[-1] if _c else 0"
         yield "    return _t"
 
 

@@ -27,7 +27,7 @@ from ..dispatch.codegen import array_index, positions
 from ..dispatch.general import _candidates as candidates
 from ..dispatch.general import _named as named
 from ..dispatch.general import _same_structure as same_structure
-from ..dispatch.general import carried_out, plain_scalars, resolve_composite, run_raw
+from ..dispatch.general import carried_out, outer, plain_scalars, resolve_composite, run_raw
 from ..errors import BatchingError, GradientError, program
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
@@ -271,6 +271,8 @@ def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
             ndim = n
     for i in own:
         inner[i] = raised(inner[i], library, ndim)
+    if any(isinstance(x, Layer) for x in inner):
+        inner = list(map(outer, values, inner))
     return run_raw(op, inner, library) if simple else carried_out(op, inner, top)[0]
 
 
@@ -323,6 +325,8 @@ def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
             batched[name] = False
             foreign = foreign or (role == "array" and type(value) not in SCALARS)
         inner.append(value)
+    if layered:
+        inner = list(map(outer, values, inner))
     if foreign and not layered:
         common_library(op.name, candidates(op, inner))  # raises if there are two
     xp = library.bound if layered else library.xp

@@ -24,7 +24,7 @@ from ..dispatch.conform import shape_tangent
 from ..dispatch.general import _candidates as candidates
 from ..dispatch.general import _named as named
 from ..dispatch.general import _same_structure as same_structure
-from ..dispatch.general import carried_out, general
+from ..dispatch.general import carried_out, general, outer
 from ..errors import GradientError, program
 from ..observe import stand_in
 from ..registry import Op
@@ -203,6 +203,8 @@ def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any]
         inner.append(x)
         if role != "plain":
             tangents.append(t if _moves(t) else None)
+    if any(isinstance(x, Layer) for x in candidates(op, inner)):
+        inner = list(map(outer, values, inner))
     return inner, tangents
 
 

@@ -197,7 +197,7 @@ class _Duals(Text):
             yield f"    if _type({x}) is _Dual and {x}._elem.level == _l:"
             yield f"        _d._view = ({x}, _op, {self.further()}, None, None)"
             yield f"        _d._cell = _c = {x}._cell"
-            yield "        _d._seen = _len(_c)"
+            yield "        _d._seen = _c[-1] if _c else 0"
             yield "        return _d"
         yield "    _d._cell = []"
         yield "    _d._view = None"

@@ -14,9 +14,10 @@ from .. import tree
 from ..backward.gradients import check_gradient, owned
 from ..backward.run import run_pass
 from ..core.element import SCALARS, is_array
+from ..core.graph import AccumulateGrad
 from ..core.level import Layer, Transformation, outside, running
 from ..core.passes import Pass
-from ..core.tensor import Tensor, element_of, strip, wrap_in, wrap_new
+from ..core.tensor import Tensor, element_of, strip, wrap, wrap_in, wrap_new
 from ..observe import stand_in
 from .dual import Dual, check_tangent
 
@@ -150,6 +151,44 @@ def left_of(t: Any, run: Transformation) -> Any:
     while isinstance(t, Layer) and getattr(t, "_run", None) is run:
         t = t._array
     return t
+
+
+def released(t: Any, run: Transformation) -> Any:
+    """An output as `left_of` returns it, on memory that the graph of `run` does not use.
+
+    This graph remains when the transformation is over, and the program may write to the output.
+    """
+    holder = None
+    while isinstance(t, Layer) and getattr(t, "_run", None) is run:
+        holder, t = t, t._array
+    if holder is None or type(getattr(holder, "_node", None)) is AccumulateGrad:
+        return t  # an argument, or what the function has from outside
+    if not isinstance(t, Layer):
+        del t
+        return _apart(holder)
+    if type(getattr(t, "_node", None)) is AccumulateGrad:
+        return t
+    if t._elem.run is not None:
+        return t._frozen()
+    own = wrap(_copied(t._array))
+    own._node = t._node  # type: ignore[attr-defined]
+    return own
+
+
+def _apart(holder: Layer) -> Any:
+    """The raw array of a layer, or a copy if anything else may use its memory."""
+    library = element_of(holder).library
+    if library.unshared(library.xp, [holder._array]):
+        return holder._array
+    return _copied(holder._array)
+
+
+def _copied(x: Any) -> Any:
+    """A copy of a raw array, or `x` itself if it is immutable."""
+    library = element_of(x).library
+    if not library.mutable or isinstance(x, library.fixed):
+        return x
+    return library.xp.asarray(x, copy=True)
 
 
 def gradients_of(

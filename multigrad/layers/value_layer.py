@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..core import aliasing, grad_mode
-from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, refresh
+from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, last_change, refresh
 from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
+from ..core.graph import versions
 from ..core.level import Layer, Transformation
 from ..core.tensor import element_of
 from ..dispatch.general import _bases as bases
@@ -33,7 +34,7 @@ class ValueLayer(ArrayProtocols):
     _elem   the Element, with the transformation that it belongs to and its level
     _cell   the version cell: the times of in-place operations on its memory, shared by views
     _view   for a view, its ViewSpec (base, and how it was made); None otherwise
-    _seen   for a view, the length of `_cell` when the value was taken from the base
+    _seen   for a view, the last entry of `_cell` when the value was taken from the base
     _parts  the names of the parts of the value
     """
 
@@ -99,7 +100,7 @@ class ValueLayer(ArrayProtocols):
 
     def _on(self, base: ValueLayer, step: Step) -> Any:
         """This layer as a view of `base`."""
-        self._view, self._cell, self._seen = (base, *step), base._cell, len(base._cell)
+        self._view, self._cell, self._seen = (base, *step), base._cell, last_change(base._cell)
         return self
 
     # Checks before use
@@ -107,7 +108,7 @@ class ValueLayer(ArrayProtocols):
     def _check(self) -> None:
         if self._elem.run.finished:  # type: ignore[union-attr]
             self._outlived()
-        elif self._view is not None and len(self._cell) != self._seen:
+        elif self._view is not None and last_change(self._cell) != self._seen:
             refresh(self)
 
     _look = _check
@@ -130,7 +131,7 @@ class ValueLayer(ArrayProtocols):
         else:
             out = grad_mode.recorded(general, op, (base, *arguments))
             self._take(out if output is None or op.outputs == () else out[output])
-        self._seen = len(self._cell)
+        self._seen = last_change(self._cell)
         return True
 
     def _again(self, base: ValueLayer, step: Step) -> Any:
@@ -196,7 +197,7 @@ class ValueLayer(ArrayProtocols):
 
     @property
     def _version(self) -> int:
-        return len(self._cell)
+        return versions(self._cell)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         raise GradientError(

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import observe
-from ..core.aliasing import Location, climb, note_write
+from ..core.aliasing import Location, climb, last_change, note_write
 from ..core.computed import following, mark
 from ..core.element import SCALARS
-from ..core.graph import Node, tick
+from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
@@ -31,6 +31,7 @@ from .views import (
     check_value,
     fitted,
     is_part,
+    make_room,
     move_retained,
     permit,
     rebase,
@@ -80,7 +81,7 @@ def _in_place(
         return NotImplemented
     recording = bool(mode_at(t))
     has_history = any(map(_has_history, (*others, *named.values())))
-    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+    if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)
     recorded = permit(t, place, recording, has_history)
@@ -175,10 +176,9 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
     if getattr(result, "_elem", None) is not t._elem:
         result = peeled(result, t._level)
     value = fitted(t, result, name)
-    if recording and isinstance(result, Tensor):
+    if recording and isinstance(result, Tensor) and t._elem.run is None:
         _keep_old_value(t, result)
-    if gate.get() is not True:
-        before_write(t._cell)
+    make_room(t, place)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
         written(t, place)
@@ -211,7 +211,7 @@ def touch(t: Tensor, value: Tensor) -> None:
     The version increases, but no write is noted.
     """
     permit(t, Location(t), bool(mode_at(t)), value._node is not None)
-    t._cell.append(t._cell[-1] if t._cell else 0)
+    note_change(t._cell)
 
 
 def _take_over(t: Tensor, place: Location, result: Tensor) -> None:
@@ -291,15 +291,14 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
         value = peeled(value, t._level)
         others = _has_history(value)
     recording = bool(mode_at(t))
-    if t._view is not None and (t._seen != len(t._cell) or t._elem.layered):
+    if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)
     recorded = permit(t, place, recording, others, key)
     check_value(t, value, recording)
     if others and not recording:
         _mark(t)
-    if gate.get() is not True:
-        before_write(t._cell)
+    make_room(t, place, value)
     # `store` refuses such a value, and one that such a key selects
     inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:

@@ -16,17 +16,36 @@ from __future__ import annotations
 from typing import Any
 
 from .. import locks, observe
-from ..core.aliasing import Location, Part, ViewSpec, laid_out, note_write
+from ..core.aliasing import (
+    Location,
+    Part,
+    ViewSpec,
+    climb,
+    laid_out,
+    last_change,
+    note_write,
+    note_written_copy,
+)
 from ..core.computed import mark
 from ..core.element import Element
-from ..core.graph import QUIET, AccumulateGrad, HookedNode, Node, NodeHooks, backward_name, extra
+from ..core.graph import (
+    AccumulateGrad,
+    HookedNode,
+    Node,
+    NodeHooks,
+    backward_name,
+    extra,
+    note_change,
+)
 from ..core.level import Layer, innermost, leaves_effect, running
 from ..core.tensor import Tensor, View, detached, element_of, peeled
 from ..dispatch import general as dispatch
 from ..dispatch.general import accepts, general, is_basic_key, recording_at, run_raw
 from ..errors import GradientError
+from ..observe import gate
 from ..registry import OPS, Op
 from .accumulation import keepable
+from .old_values import before_write
 
 # Which writes are allowed
 
@@ -303,6 +322,41 @@ def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
     )
 
 
+def make_room(t: Any, place: Location, value: Any = None) -> None:
+    """Prepare a write to the memory of `t`, after which nodes still have the values they saved.
+
+    value  what is written, if it may be a view of that memory, as Python has one for `t[a:b] += v`
+
+    Inside of a transformation the memory moves to a copy if anything else may hold its array: a
+    node of any level, or the program. So no node must be found, a value is copied once, and the
+    memory of the caller is not written. At the base level, nodes are found by the version cell,
+    inside of `allow_mutation_on_saved_tensors` (see old_values.py).
+    """
+    root = place.memory
+    if root._elem.run is None:
+        if gate.get() is not True:
+            before_write(t._cell)
+        return
+    library = root._elem.library
+    line = [t] if t is root else climb(t)
+    known = line
+    if type(value) is View and value._cell is t._cell:
+        known = [x for x in climb(value) if not any(x is y for y in line)] + line
+    if (
+        library.unshared(library.xp, [x._array for x in known])
+        or not library.mutable
+        or isinstance(root._array, library.fixed)
+    ):
+        return
+    # before the memory moves: an interrupt in between leaves views that are renewed in vain
+    note_change(root._cell, counted=False)
+    root._array = laid_out(library.xp.asarray(root._array, copy=True), root._array)
+    for x in reversed(line[:-1]):
+        base, op = x._view[:2]
+        x._array = base._array if op is None else shown(base, x._view)
+        x._seen = last_change(x._cell)
+
+
 def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
     """Count a write to the memory of `t`.
 
@@ -312,12 +366,13 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
     """
     data = None if t._view is None else (place or Location(t)).data
     if data is None:
-        note_write(t._cell)
+        moves = isinstance(t, Tensor) and t._elem.run is not None  # see make_room
+        (note_written_copy if moves else note_write)(t._cell)
     else:
         data._writes += 1
-        t._cell.insert(0, QUIET)
+        note_change(t._cell, counted=False)
     if seen and t._view is not None:
-        t._seen = len(t._cell)
+        t._seen = last_change(t._cell)
 
 
 # Recording
@@ -393,7 +448,7 @@ def renew(t: Any) -> bool:
             record_view(t)
         elif type(t._node) is not AccumulateGrad:
             t._node = None
-    t._seen = len(t._cell)
+    t._seen = last_change(t._cell)
     return True
 
 

@@ -374,6 +374,55 @@ def test_own_returns_what_nobody_else_holds() -> None:
     assert (id(g) == number) is (kernels.SOLE_OWNER > 0)
 
 
+class Held:
+    """An object that holds an array, as a Tensor does."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def is_unshared(*holders: Held) -> bool:
+    return bool(numpy_backend.unshared(XP, [h.array for h in holders]))
+
+
+def test_unshared_memory() -> None:
+    """One object for each array, and no view that is not in the list."""
+    if kernels.SOLE_LISTED < 0:
+        assert not is_unshared(Held(np.ones(3)))
+        return
+    root = Held(np.ones((3, 4)))
+    assert is_unshared(root)
+    row = Held(root.array[1])
+    part = Held(row.array[1:])
+    assert is_unshared(part, row, root) and not is_unshared(row, root) and not is_unshared(root)
+    same = Held(root.array)  # as detach() makes one
+    assert is_unshared(same, part, row, root) and not is_unshared(part, row, root)
+    del same, part
+    assert is_unshared(row, root)
+    for hold in (
+        lambda: root.array,
+        lambda: row.array,
+        lambda: root.array.T,
+        lambda: row.array[:1],
+        lambda: root.array.reshape(-1),
+        lambda: np.broadcast_to(root.array, (2, 3, 4)),
+        lambda: np.lib.stride_tricks.as_strided(root.array, (2,), (8,)),
+        lambda: memoryview(root.array),  # type: ignore[arg-type]
+        lambda: root.array.flat,
+        lambda: Held(root.array),
+    ):
+        keep: Any = hold()
+        assert not is_unshared(row, root)
+        del keep
+        assert is_unshared(row, root)
+
+
+def test_memory_of_others_counts_as_shared() -> None:
+    base = np.ones((3, 4))
+    for array in (base[1:], base.T, np.float64(1.0), np.frombuffer(bytearray(24))):
+        assert not is_unshared(Held(array))
+
+
 def test_own_copies_what_somebody_else_holds() -> None:
     x = np.ones((3, 4))
     held = np.full((3, 4), 2.0)

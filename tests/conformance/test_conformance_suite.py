@@ -266,6 +266,7 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
         ("is_c_contiguous", lambda xp, x: True, "yet C-contiguous"),
         ("shares_memory", lambda xp, x, y: True, "shared with a new array"),
         ("accelerator", lambda xp, x: 0, "accelerator gave 0"),
+        ("unshared", lambda xp, arrays: True, "use 0 of the memory was not seen"),
     ],
 )
 def test_a_wrong_kernel(kernel: str, wrong: Any, message: str) -> None:

@@ -18,6 +18,7 @@ from general_path import general_path
 import multigrad as mg
 from multigrad import func, registry
 from multigrad.autograd import forward_ad
+from multigrad.core.aliasing import last_change
 from multigrad.core.level import Layer
 from multigrad.core.tensor import element_of
 from multigrad.dispatch import ways
@@ -160,7 +161,7 @@ STEPS: dict[str, Callable[..., Any]] = {
 def check(x: Any) -> None:
     """What every Dual of a running transformation is like."""
     while isinstance(x, Layer):
-        if isinstance(x, Dual) and (x._view is None or x._seen == len(x._cell)):
+        if isinstance(x, Dual) and (x._view is None or x._seen == last_change(x._cell)):
             t = x._tangent
             assert t is None or (tuple(t.shape), t.dtype) == (tuple(x._array.shape), x._array.dtype)
             assert x._elem.dtype == x._array.dtype

@@ -326,6 +326,7 @@ def hold(first, second):
             if second.acquire(timeout=0.01):
                 second.release()
             locks.new_lock()
+        time.sleep(0.0005)  # locks are not fair: who takes one at once again keeps others out
 def fork():
     while time.monotonic() < end:
         statuses.append(child(lambda: [lock.acquire() for lock in two]))

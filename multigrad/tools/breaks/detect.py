@@ -25,6 +25,8 @@ WHY = {
     "index": "has no derivative (where its result only selects, what is selected keeps its "
     "gradient)",
     "comparison": "true or false, which has no derivative, is used as a value",
+    "modified": "modified by the program before the backward pass, past multigrad: the gradient is "
+    "that of the new values. Use a copy, or wrap it (mg.asarray) and write to the Tensor",
     "zero": "its gradient is 0 by rule, so nothing arrives at what comes before it",
     "no_grad": "not recorded, in no_grad or inference_mode, though an operand requires grad "
     "(intended, if this is an evaluation or an update)",
@@ -37,7 +39,7 @@ class Break:
     """One line of a program on which a gradient is lost.
 
     kind   a key of WHY: "refused", "number", "raw", "detached", "cast", "index", "comparison",
-           "zero", "no_grad"
+           "modified", "zero", "no_grad"
     what   the call on that line: `float()`, `.detach()`, `astype to int64`, `argmax`
     site   file, line and function
     count  how often the gradient was lost there
@@ -111,6 +113,7 @@ _VERB = {
     "cast": "made constant",
     "index": "made constant",
     "comparison": "compared",
+    "modified": "saved, and the array modified,",
     "zero": "made constant",
     "no_grad": "not recorded, used",
 }
@@ -338,7 +341,8 @@ class detect_breaks:
     that run in a copy of the context (`contextvars.copy_context().run`). It records: conversions
     (np.asarray, which is refused, float, int, item, tolist, .array); detach and .data; casts to
     integers; operations without a derivative, or with a derivative of 0 by rule; Tensors that
-    require grad used in no_grad. It records them in transformations of multigrad.func as well. The
+    require grad used in no_grad; saved arrays that the program modified past multigrad, before the
+    backward pass. It records them in transformations of multigrad.func as well. The
     results of the program do not change; its operations take about four times as long.
     """
 

@@ -10,14 +10,14 @@ from typing import Any
 from weakref import ref
 
 from ...core import tensor
-from ...core.graph import AccumulateGrad, CustomNode
+from ...core.graph import AccumulateGrad, CustomNode, notes
 from ...dispatch import creation
-from ...memory import copying
+from ...memory import copying, fingerprints
 from ...observe import CONVERSION, FUNCTION, NODE, OPERATION, PASS, STEP, WRITE, Call, Observer
 from ..graphs.provenance import OWN, Site, site, skipped
 from .detect import BreakReport
 from .follow import Losses
-from .sites import caller, nodes_of, place
+from .sites import caller, line, nodes_of, place
 
 LOSES = {
     "__array__": ("np.asarray()", "refused"),
@@ -49,6 +49,9 @@ MAKERS = (creation.__file__, copying.__file__, tensor.__file__, f"{OWN}namespace
 SETTERS = tuple(f.__code__ for f in (tensor.Tensor._become_leaf, tensor.Tensor.requires_grad_))
 """The setters that make a Tensor a leaf. Their caller is the maker of the leaf."""
 
+USED = "used_at"
+"""The key of the note of the line on which the operation of a node was called."""
+
 _inside: ContextVar[ref[Call] | None] = ContextVar("multigrad.breaks", default=None)
 """The outermost write or Function that is running.
 
@@ -73,6 +76,8 @@ class BreakObserver(Observer):
 
     def begin(self, call: Call) -> Any:
         kind = call.kind
+        if kind is STEP:
+            self._modified(call.node)
         if kind is WRITE or kind is FUNCTION:
             outer = _outermost()
             if outer is None:
@@ -171,10 +176,20 @@ class BreakObserver(Observer):
         else:
             self.report.tell(self.report.leaves(nodes), f"{TOLD[call.name]} at {where}")
 
+    # ----- Saved arrays -----
+
+    def _modified(self, node: Any) -> None:
+        """Report the line of an operation whose saved array was modified past multigrad."""
+        where = getattr(node, "noted", {}).get(USED)
+        if where is not None and (array := fingerprints.modified(node)):
+            self.losses.note("modified", f"{array} saved by {node.name()}", where, [node])
+
     # ----- Leaves -----
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
         if type(node) is not AccumulateGrad:
+            if fingerprints.take(node, operands):
+                notes(node)[USED] = place() or line()
             return
         frame = caller()  # the code that sets requires_grad
         assert frame is not None

@@ -19,6 +19,7 @@ from ...core.graph import (
     Node,
     OutputNode,
     flat_cells,
+    version_at,
     versions,
 )
 from ...core.level import Layer
@@ -386,7 +387,7 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
         return
     now = expected = 0
     for c in flat_cells(cell) if cell else ():
-        now, expected = versions(c), sum(1 for written in c if 0 < written < seq)
+        now, expected = versions(c), version_at(c, seq)[0]
     yield Saved(
         name,
         tuple(_raws(value)),
