@@ -112,7 +112,7 @@ KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", 
 ROLES = ("array", "arrays", "plain")
 RESERVED = ("xp", "g", "t", "ans", "needs")
 METADATA = ("shape", "dtype", "device", "order", "scalar")
-IN_CODE = ("Exception", "float", "int", "isinstance", "len", "list", "tuple", "type")
+IN_CODE = ("Exception", "float", "int", "isinstance", "list", "tuple", "type")
 """The functions of Python that generated code calls, whose names parameters must not have.
 
 The standard's `finfo(type, /)` does not need them.

@@ -65,10 +65,11 @@ def _must_be_missing(cell: cells.Cell, reason: str) -> None:
         cell.execute()
     except Exception as error:
         if _is_wrong(error):
+            call = " ".join(getattr(error, "__notes__", ()))
             pytest.fail(
                 f"{cell.id}: {reason}, yet the library computes it, and not what NumPy does; it "
                 "should raise. If it cannot be helped, exempt the test: "
-                f"Backend(exemptions={{{cell.id!r}: reason}}). {error} {error.__notes__[0]}"
+                f"Backend(exemptions={{{cell.id!r}: reason}}). {error} {call}"
             )
         pytest.skip(f"{MISSING}{reason}")
     # vmap refuses such operations even if the library supports them

@@ -679,7 +679,9 @@ def _owned_tensor(values: list[Any], like: Any) -> Any:
     inner = [t._array]
     if sole:
         t._array = None
-    out = wrap_at(t, owned(inner, _model(like, t)))
+    # the inner value of a batch has an axis that `like` lacks
+    scalar = isinstance(innermost(like), element_of(t).library.scalars)
+    out = wrap_at(t, owned(inner, like if scalar else t))
     return out if t._node is None else mark(out)
 
 
@@ -694,20 +696,13 @@ def _owned_layer(values: list[Any], like: Any) -> Any:
     x._check()
     if not sole or x._view is not None:
         x = x._copied()
+    scalar = isinstance(innermost(like), element_of(x).library.scalars)
     for name in x._parts:
         inner = [getattr(x, name)]
         if inner[0] is not None:
             setattr(x, name, None)
-            setattr(x, name, owned(inner, _model(like, x)))
+            setattr(x, name, owned(inner, like if scalar else x))
     return x
-
-
-def _model(like: Any, x: Any) -> Any:
-    """What the value inside of the derivative `x` is to be like: `like`, if that is a scalar.
-
-    Otherwise `x`, since it may have axes that `like` lacks, such as that of a batch.
-    """
-    return like if isinstance(innermost(like), element_of(x).library.scalars) else x
 
 
 def _references(values: list[Any]) -> int:

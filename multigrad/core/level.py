@@ -214,6 +214,7 @@ class Transformation:
                once it has finished
     deep       the levels of this run at which a value has been a layer
     leaves     the number of leaves made at its levels
+    outcome    handles a result of another transformation, called inside of it on layers; or None
     pure       whether it must not change Tensors from outside: their backward() raises
     rebinds    whether `y += v` binds y to a new array, at its levels; otherwise it writes into y
     own_level, tensor_level, dual_level   the numbers of its own level, of the level of Tensors
@@ -237,6 +238,8 @@ class Transformation:
         "rebinds",
         "tensor_level",
     )
+
+    outcome: Callable[[Any], Any] | None = None
 
     def __init__(self, name: str, mode: Switch | None = None) -> None:
         self.name = name
@@ -263,10 +266,6 @@ class Transformation:
 
     def noted(self, what: str) -> None:
         """Handle a call inside of it that is not an operation."""
-
-    def outcome(self, x: Any) -> Any:
-        """Handle a result of another transformation, which was called inside of it on layers."""
-        return x
 
     def records(self, level: int) -> bool:
         """Whether a level of this transformation records now."""

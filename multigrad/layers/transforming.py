@@ -221,19 +221,16 @@ def zeros_like(x: Any) -> Any:
         return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(x)
 
 
-def as_tensor(x: Any) -> Any:
-    """A result of a transformed function that was called with Tensors.
+def returned(x: Any) -> Any:
+    """A result of a transformed function that was called with layers.
 
     If it was called with raw arrays, `strip` is applied to this result, which makes it raw, unless
     a captured Tensor requires grad.
     """
-    return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
-
-
-def returned(x: Any) -> Any:
-    """A result of a transformed function that was called with layers."""
     run = running()
-    return as_tensor(x if run is None else run.outcome(x))
+    if run is not None and run.outcome is not None:
+        x = run.outcome(x)
+    return x if isinstance(x, Layer) or not is_array(x) else wrap_new(x)
 
 
 def derivative(values: list[Any], like: Any, raw: bool) -> Any:

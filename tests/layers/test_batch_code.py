@@ -398,13 +398,13 @@ class TestEndings:
         np.testing.assert_array_equal(self.run(run), np.full((2, 3), 12.0))
 
     def test_parameters_with_names_of_builtins(self, operations):
-        rule = lambda xp, x, max, len, tuple: x * max + len + tuple
+        rule = lambda xp, x, max, len, sum: x * max + len + sum
         linear(
-            "t.f(x, y, /, max, len=1.0, *, tuple=0.5)",
+            "t.f(x, y, /, max, len=1.0, *, sum=0.5)",
             forward=lambda xp, x, y, *args: rule(xp, x + y, *args),
             x=lambda xp, g, max: g * max,
             y=lambda xp, g, max: g * max,
-            batching=lambda xp, x, y, max, len, tuple: rule(xp, x + y, max, len, tuple),
+            batching=lambda xp, x, y, max, len, sum: rule(xp, x + y, max, len, sum),
         )
         np.testing.assert_array_equal(self.run(lambda x: mg.t.f(x, 1.0, 2.0)), np.full((2, 3), 5.5))
 

@@ -222,7 +222,7 @@ def test_the_backend_of_a_library_with_masks_refuses_what_is_masked(tmp_path: Pa
     site.module("veiled", MASKED)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
-        folder = templates.write("backend", "veiled_arrays", tmp_path, "veiled")
+        folder = templates.write("backend", "veiled_arrays", tmp_path, "veiled").folder
     (folder / "multigrad_veiled_arrays").rename(tmp_path / "multigrad_veiled_arrays")
     site.distribution("multigrad-veiled-arrays", veiled_arrays="multigrad_veiled_arrays")
     out = site.run(
@@ -492,7 +492,10 @@ def test_what_a_library_lacks_and_what_is_wrong(
         "xp.sum returns numpy.float64, which is no array of the library: give functions that "
         "return arrays in Backend(functions=...)"
     ) in seen["wrong"]
-    assert templates._library("scalar_library", True, seen)["types"] == "(type(xp.asarray(0.0)),)"
+    assert (
+        templates._library("toys", "scalar_library", True, seen)["types"]
+        == "(type(xp.asarray(0.0)),)"
+    )
 
 
 @pytest.mark.parametrize("module", ["multigrad", "multigrad.func"])

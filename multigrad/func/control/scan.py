@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 from ... import tree
 from ...core.element import SCALARS, Library, is_array
 from ...core.level import Layer, innermost
-from ...layers.transforming import as_tensor
+from ...layers.transforming import returned
 from ...tracebacks import entry
 from ..variables import State, Xs, Y
 from .arguments import (
@@ -167,12 +167,12 @@ def _step_by_step(
     body: _Body, given: Arguments, over: Arguments, order: range, library: Library
 ) -> tuple[Any, Any]:
     """The loop as a Python loop, which records the operations of each step."""
-    carry: list[Any] = list(map(as_tensor, given.leaves))
+    carry: list[Any] = list(map(returned, given.leaves))
     parts: dict[int, list[Any]] = {}
     for i in order:
-        args = tree.built(body.pair, [*carry, *(as_tensor(x)[i, ...] for x in over.leaves)])
+        args = tree.built(body.pair, [*carry, *(returned(x)[i, ...] for x in over.leaves)])
         outs = body.arrays(body.traced.function(*args))
-        carry, parts[i] = list(map(as_tensor, outs[: len(carry)])), outs[len(carry) :]
+        carry, parts[i] = list(map(returned, outs[: len(carry)])), outs[len(carry) :]
     finish = finished(not any(isinstance(x, Layer) for x in (*given.leaves, *over.leaves)))
     ys = [
         library.bound.stack(list(column))
