@@ -109,7 +109,7 @@ def test_a_certificate_goes_to_its_plugin() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["mparray", "torch"])
+@pytest.mark.parametrize("name", ["dask", "mparray", "torch"])
 def test_a_certificate_is_of_the_full_level(name: str) -> None:
     """Every test of the level has a result, but for special functions, and none has failed."""
     folder = ROOT / "plugins" / f"multigrad-{name}"
