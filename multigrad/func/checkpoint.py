@@ -22,11 +22,12 @@ from weakref import WeakKeyDictionary, ref
 from .. import observe, tree
 from ..backward import run as backward
 from ..core import grad_mode, level
+from ..core.aliasing import climb
 from ..core.element import is_array
 from ..core.graph import Node, changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.nested import NestedLayer, put_together, taken_apart
-from ..core.tensor import Tensor, element_of, wrap
+from ..core.tensor import Tensor, View, element_of, wrap
 from ..errors import GradientError
 from ..memory import old_values, saved
 from ..tracebacks import entry, fold
@@ -377,6 +378,9 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
     for x in values:
         if isinstance(x, Layer):
             node = getattr(x, "_node", None)
+            # a captured view gets a new node at its use after a write, but its memory is older
+            if node is not None and node.seq >= start and isinstance(x, View):
+                node = climb(x)[-1]._node
             if node is None or node.seq < start:
                 yield x
         elif type(x) is tuple or type(x) is list:  # a list of arrays or an indexing key
