@@ -413,6 +413,11 @@ class _Tensors(Text):
         self.generally = f"return _record(_op, {everything}, _y, _top, {self.given})"
 
     def call(self) -> Lines:
+        # Constants of a run are reported before a node further in saves their values.
+        yield "    if _deep:"
+        yield "        _r = _gate()"
+        yield "        if _r is not True:"
+        yield f"            _r.looked({self.given})"
         if self.alone:
             yield from super().call()
             return
@@ -456,18 +461,10 @@ class _Tensors(Text):
         yield f"        {self.generally}"
         yield "    _t._cell = _c = []"
         if op.kind == "nondifferentiable":
-            yield from self.looked("    ")
             yield "    _t._node = None"
             yield "    return _t"
         else:
             yield from self.recorded()
-
-    def looked(self, pad: str) -> Lines:
-        """Report constants of a run that are used beside values that may be recorded further in."""
-        yield f"{pad}if _deep:"
-        yield f"{pad}    _r = _gate()"
-        yield f"{pad}    if _r is not True:"
-        yield f"{pad}        _r.looked({self.given})"
 
     def recorded(self) -> Lines:
         """Make the node, if an operand has one and the gate is open."""
@@ -475,7 +472,6 @@ class _Tensors(Text):
         nodes = list(self.ruled.values())
         anything = " or ".join(f"_any({n})" if n in lists else f"{n} is not None" for n in nodes)
         yield f"    if not ({anything}):"
-        yield from self.looked("        ")
         yield "        _t._node = None"
         yield "        return _t"
         yield "    _r = _gate()"

@@ -530,6 +530,8 @@ def _choice(op: Op, chosen: Operand, x1: Operand, x2: Operand) -> Iterator[str]:
 def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     pad = "        "
     given = "_given" if op.name == "pow" else ""
+    if not op.view:  # a view shares the version cell
+        yield from _looked(op, pad)
     yield f"{pad}_y = {call_text(op, '_p.fn', {x.name: x.value + given for x in operands})}"
     # a third party's function may sometimes return its argument: a view, which the other way
     # detects
@@ -538,15 +540,11 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
         yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
     if op.kind == "nondifferentiable":
-        if not op.view:
-            yield from _looked(op, pad)
         yield f"{pad}_t._node = None"
         yield f"{pad}return _t"
         return
     ruled = operands[-2:]
     yield f"{pad}if {' and '.join(f'{x.node} is None' for x in ruled)}:"
-    if not op.view:  # the view's code has read the gate, and a view shares the version cell
-        yield from _looked(op, pad + "    ")
     yield f"{pad}    _t._node = None"
     yield f"{pad}    return _t"
     off = "" if is_flat(op) else " if _r is False and _e.run is None else _mark(_t)"
