@@ -374,3 +374,19 @@ def test_keywords_that_are_not_offered_are_named() -> None:
         "add, maximum, minimum",
     ):
         np.hypot.accumulate(t)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=TypeError,
+    reason="only the reductions of protocols.reductions read NumPy's default of keepdims",
+)
+@pytest.mark.parametrize(
+    "name",
+    ["average", "nanargmax", "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar", "ptp"],
+)
+def test_keepdims_may_be_numpys_default(name: str) -> None:
+    """Wrappers of NumPy's functions pass the default on."""
+    x = np.asarray([[4.0, 2.0], [1.0, 3.0]])
+    function = getattr(np, name)
+    assert function(mg.asarray(x), keepdims=np._NoValue).item() == function(x)

@@ -6,6 +6,7 @@ taken.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -105,8 +106,19 @@ def _warn_of_other_forms(name: str, f_raw: Callback) -> None:
             f"the rule of {name} is used where the function itself is called; {form} of boxes, and "
             f"numpy.{name}, keep multigrad's",
             UserWarning,
-            stacklevel=5,
+            stacklevel=_outside(),
         )
+
+
+def _outside() -> int:
+    """The stacklevel at which a warning of the caller names the code outside this module.
+
+    `defvjp` goes through more functions than `defvjp_argnums`.
+    """
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals is globals():
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 primitive_vjps = _Rules("VJP")

@@ -348,6 +348,24 @@ def test_a_rule_that_would_not_be_used_is_refused(define: Function, what: str) -
     assert ag.grad(floor)(1.5) == 1.0
 
 
+@pytest.mark.parametrize(
+    "define",
+    [
+        lambda f: extend.defvjp(f, lambda ans, x: lambda g: g),
+        lambda f: extend.defjvp(f, lambda g, ans, x: g),
+        lambda f: extend.defvjp_argnum(f, lambda *known: lambda g: g),
+        lambda f: extend.defjvp_argnums(f, lambda argnums, gs, *known: gs[0]),
+        lambda f: extend.def_linear(f),
+        lambda f: core.primitive_vjps.__setitem__(f, lambda *known: lambda g: [g]),
+    ],
+    ids=["defvjp", "defjvp", "defvjp_argnum", "defjvp_argnums", "def_linear", "table"],
+)
+def test_the_warning_names_the_line_that_defines_the_rule(define: Callable[[Any], None]) -> None:
+    with pytest.warns(UserWarning, match="the rule of sinh is used where") as caught:
+        define(np.sinh)
+    assert [w.filename for w in caught] == [__file__]
+
+
 def test_operators_keep_their_derivative_and_a_warning_says_so() -> None:
     for function, forms in (
         (np.multiply, r"the operator \*"),
