@@ -196,6 +196,7 @@ class At:
     reason    why it deviates from PyTorch, if it does
     label     names the points in the ids of the suite, by which a backend exempts them; where it is
               not given: "at " and the points
+    values    whether the suite compares values there: the largest number depends on the dtype
     """
 
     where: str
@@ -206,6 +207,7 @@ class At:
     suite: bool = True
     reason: str = ""
     label: str = ""
+    values: bool = True
 
     def arrays(self) -> tuple[Any, ...]:
         """The arguments as the operation takes them."""
@@ -411,7 +413,7 @@ KINKS: dict[str, list[At]] = {
     "softplus": [_one("0, -1000, 1000, -inf, inf", [0.0, -1000.0, 1000.0, -INF, INF],
                       [0.5, 0, 1, 0, 1], label="far")],
     "nan_to_num": [_one("nan, inf, -inf, 1", [NAN, INF, -INF, 1.0], [0, 0, 0, 1],
-                        label="replaced")],
+                        label="replaced", values=False)],
 }
 # fmt: on
 
@@ -430,4 +432,5 @@ def kinks(name: str) -> Iterator[Kink]:
                 gradients=dict(zip(named, at.gradient, strict=True)),
                 second=dict(zip(named, at.second or (), strict=bool(at.second))),
                 reason=at.reason,
+                values=at.values,
             )
