@@ -58,6 +58,9 @@ def array_function(
                 and kind.__array_function__ is not _numpys()
             ):
                 return NotImplemented
+        if kwargs:  # wrappers of NumPy's functions pass its default on, which means no argument
+            nothing = _nothing()
+            kwargs = {name: value for name, value in kwargs.items() if value is not nothing}
         counterpart = _counterparts().get(function)
         if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
             return counterpart(*args, **kwargs)
@@ -65,6 +68,11 @@ def array_function(
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
+
+
+@cache
+def _nothing() -> Any:
+    return import_module("numpy")._NoValue
 
 
 @cache

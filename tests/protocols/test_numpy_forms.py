@@ -376,11 +376,6 @@ def test_keywords_that_are_not_offered_are_named() -> None:
         np.hypot.accumulate(t)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=TypeError,
-    reason="only the reductions of protocols.reductions read NumPy's default of keepdims",
-)
 @pytest.mark.parametrize(
     "name",
     ["average", "nanargmax", "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar", "ptp"],
