@@ -55,7 +55,7 @@ def finfo(library: Library, dtype: Any) -> FloatLimits:
 
     The library's own result may hold its scalars, and may name the dtype by a string.
     """
-    limits = library.xp.finfo(dtype)
+    limits = _limits(library, "finfo", dtype)
     bits = int(limits.bits)
     real = getattr(limits, "dtype", None)
     if real is None or isinstance(real, str):
@@ -77,7 +77,7 @@ def finfo(library: Library, dtype: Any) -> FloatLimits:
 @lru_cache(maxsize=256)
 def iinfo(library: Library, dtype: Any) -> IntLimits:
     """The limits of an integer dtype of a library."""
-    limits = library.xp.iinfo(dtype)
+    limits = _limits(library, "iinfo", dtype)
     own = getattr(limits, "dtype", None)
     return IntLimits(
         int(limits.bits),
@@ -85,6 +85,14 @@ def iinfo(library: Library, dtype: Any) -> IntLimits:
         int(limits.min),
         dtype if own is None or isinstance(own, str) else own,
     )
+
+
+def _limits(library: Library, name: str, dtype: Any) -> Any:
+    try:
+        return getattr(library.xp, name)(dtype)
+    except Exception as error:  # libraries tell neither the function nor the argument
+        error.add_note(f"multigrad: {name}({dtype!r}): pass a dtype of the library.")
+        raise
 
 
 class Info:

@@ -399,10 +399,10 @@ print(told(lambda: mg.asarray(np.ma.masked_array([1.0]))))
         "RegistrationError: backend 'worse': scalar_types must be classes of its arrays" in out[1]
     )
     assert out[2].startswith(
-        "BackendError: arrays of type numpy.matrix do not follow the Array API standard and are "
+        "ArrayTypeError: arrays of type numpy.matrix do not follow the Array API standard and are "
         "refused by the backend 'numpy'"
     )
-    assert out[3].startswith("BackendError: arrays of type numpy.ma.MaskedArray do not follow")
+    assert out[3].startswith("ArrayTypeError: arrays of type numpy.ma.MaskedArray do not follow")
 
 
 # ----- Errors are for those who ask by name -----

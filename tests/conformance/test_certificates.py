@@ -587,13 +587,18 @@ def test_a_signal_ends_the_process_of_the_backend_too(site: Site, name: str) -> 
         env=environment_of(site),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # a shell starts what runs in the background with SIGINT ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        deadline = time.monotonic() + 60
-        while not (begun.exists() and begun.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        child = int(begun.read_text())
-        process.send_signal(getattr(signal, name))
-        status = process.wait(60)
+        try:
+            deadline = time.monotonic() + 60
+            while not (begun.exists() and begun.read_text()) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            child = int(begun.read_text())
+            process.send_signal(getattr(signal, name))
+            status = process.wait(60)
+        finally:
+            process.kill()  # if it is still running
     assert status == (128 + getattr(signal, name) if name != "SIGINT" else -signal.SIGINT)
     for _ in range(100):
         try:
