@@ -16,7 +16,6 @@ import array_api_compat.torch as xp
 import torch
 
 import multigrad as mg
-from multigrad.registry import OPS
 
 from .exemptions import EXEMPTIONS
 
@@ -308,7 +307,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
         b is None or type(b) is float or getattr(b, "dtype", None) == x.dtype for b in (min, max)
     ):
         return xp.clip(x, min, max)
-    return OPS["clip"].forward["*"](xp, x, min, max)
+    return mg.registry.OPS["clip"].forward["*"](xp, x, min, max)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
