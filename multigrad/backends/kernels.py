@@ -33,8 +33,8 @@ def unshared(xp: Any, arrays: list[Any]) -> bool:
     """Return whether nothing but the caller's objects provably uses the memory of these arrays.
 
     The last array is a whole memory, those before it are views of it. Each of them is an attribute
-    of one object, besides being in this list. They may be layers, of which it is not true. A write
-    inside of a transformation goes to the memory only then; otherwise a copy of it is written.
+    of one object, besides being in this list. If one of them is a layer, the result must be False.
+    A write inside of a transformation goes to the memory if the result is True, else to a copy.
     """
     return False
 
