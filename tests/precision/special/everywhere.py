@@ -1,8 +1,9 @@
 """Values and gradients of the special functions on every backend, beside SciPy's values: relative
 errors, against mpmath in 60 digits.
 
-What is right is within 1e-12 (float32: 1e-5), or within four times the largest error of SciPy's own
-function at the same points.
+What is right is within 1e-12 (float32: 2e-5, since the exponentials and logarithms of one CPU differ
+from another's in the last place, and derivatives cancel), or within four times the largest error of
+SciPy's own function at the same points.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..differences import exact, slope
 from ..measure import shown
 from .grids import Points, Wide
 
-BARS = {np.float64: 1e-12, np.complex128: 1e-12, np.float32: 1e-5}
+BARS = {np.float64: 1e-12, np.complex128: 1e-12, np.float32: 2e-5}
 VALUE = "value"
 
 
@@ -205,7 +206,7 @@ def _worst(given: Any, true: _Reference, i: int | None, dtype: Any) -> tuple[flo
     """The largest relative error, and where; where the true number is outside of the range of the
     dtype nothing is asked.
 
-    In float32, what a change of an argument by two units in the last place explains counts as 1e-5.
+    In float32, what a change of an argument by two units in the last place explains counts as 2e-5.
     """
     kind = np.finfo(dtype)
     least, most = float(kind.smallest_normal), float(kind.max) / 4
