@@ -196,10 +196,15 @@ A dictionary belongs to this module or to a dispatcher.
 
 
 def _forget(op: Any) -> None:
-    """Remove the function of an earlier declaration from every dictionary that stores it."""
+    """Remove the function of an earlier declaration from every dictionary that stores it.
+
+    With the last operation of a prefix, the prefix is removed too.
+    """
+    prefix = op.name.rpartition(".")[0]
     with registry.keeping:
-        for place, key in _kept.pop(op.name, ()):
-            place.pop(key, None)
+        for name in (op.name,) if not prefix or registry.is_prefix(prefix) else (op.name, prefix):
+            for place, key in _kept.pop(name, ()):
+                place.pop(key, None)
 
 
 registry.on_declaration(_forget)

@@ -161,7 +161,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
         )
     if kind == "rules":
         discovery.load_operations()
-        if hasattr(multigrad, name):
+        if hasattr(multigrad, name) or multigrad.registry.is_ours(name):
             raise TemplateError(
                 f"multigrad.{name} exists already, so operations cannot be under it: choose "
                 "another name."

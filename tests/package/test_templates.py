@@ -314,6 +314,12 @@ def test_a_name_that_is_none(
             "sin",
             "multigrad.sin exists already, so operations cannot be under it: choose another name.",
         ),
+        (
+            "rules",
+            "tools",
+            "multigrad.tools exists already, so operations cannot be under it: choose another "
+            "name.",
+        ),
     ],
 )
 def test_a_name_that_is_taken(
