@@ -38,7 +38,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import autograd, func, registry
+from . import autograd, errors, func, registry
 from . import protocols as _protocols  # noqa: F401  the import gives array objects the protocols
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
@@ -72,6 +72,7 @@ __all__ = [
     "autograd",
     "backends",
     "enable_grad",
+    "errors",
     "extend",
     "func",
     "hookimpl",
