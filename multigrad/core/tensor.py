@@ -387,7 +387,6 @@ class Tensor(ArrayProtocols):
 
         Inside transformations it is a constant to each of them.
         """
-        self._look()
         t = alias(self)
         t._put(detached(t._array))
         return t if self._node is None else mark(t)
@@ -578,6 +577,7 @@ def detached(x: Any) -> Any:
 
 def alias(base: Tensor) -> Tensor:
     """A view of all of `base` as a constant: same memory, same version counter, no history."""
+    base._look()
     if (
         base._elem.run is None
         and type(base) is View
