@@ -38,7 +38,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import autograd, func, registry
+from . import autograd, errors, func, registry
 from . import protocols as _protocols  # noqa: F401  the import gives array objects the protocols
 from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
@@ -72,6 +72,7 @@ __all__ = [
     "autograd",
     "backends",
     "enable_grad",
+    "errors",
     "extend",
     "func",
     "hookimpl",
@@ -196,10 +197,15 @@ A dictionary belongs to this module or to a dispatcher.
 
 
 def _forget(op: Any) -> None:
-    """Remove the function of an earlier declaration from every dictionary that stores it."""
+    """Remove the function of an earlier declaration from every dictionary that stores it.
+
+    With the last operation of a prefix, the prefix is removed too.
+    """
+    prefix = op.name.rpartition(".")[0]
     with registry.keeping:
-        for place, key in _kept.pop(op.name, ()):
-            place.pop(key, None)
+        for name in (op.name,) if not prefix or registry.is_prefix(prefix) else (op.name, prefix):
+            for place, key in _kept.pop(name, ()):
+                place.pop(key, None)
 
 
 registry.on_declaration(_forget)

@@ -234,7 +234,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     backend.add_argument(
         "--module",
-        default="",
         metavar="M",
         help="the library's Array API namespace; default: array_api_strict, as a placeholder",
     )
@@ -246,7 +245,7 @@ def _parser() -> argparse.ArgumentParser:
         "their rules and samples.",
     )
     rules.add_argument("name", metavar="NAME", help="the operations are named mg.NAME.<operation>")
-    rules.set_defaults(run=_new, kind="rules", module="")
+    rules.set_defaults(run=_new, kind="rules", module=None)
     return parser
 
 

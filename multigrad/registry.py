@@ -59,6 +59,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from keyword import iskeyword
 from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
@@ -278,6 +279,17 @@ def is_prefix(name: str) -> bool:
 def is_declared(name: str) -> bool:
     """Whether `name` is an operation or a prefix of operations."""
     return name in OPS or is_prefix(name)
+
+
+def is_ours(name: str) -> bool:
+    """Whether `multigrad.<name>` is something else than an operation: a function or a module.
+
+    The module may not be imported yet.
+    """
+    package = sys.modules[__package__]
+    return not is_declared(name) and (
+        name in vars(package) or find_spec(f".{name}", __package__) is not None
+    )
 
 
 def forget_remembered() -> None:
@@ -589,9 +601,20 @@ def _declare(
                 f"{name}: an array cannot be called {argument!r}, since a rule for it is passed by "
                 "this name, which is an option of the declaration. Choose another name."
             )
+    if outputs is not None and (isinstance(outputs, str) or not isinstance(outputs, Iterable)):
+        raise RegistrationError(
+            f"{name}: outputs must be a tuple of names, or None for a variable number, not "
+            f"{outputs!r}."
+        )
     outs = None if outputs is None else tuple(outputs)
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
+    root = name.partition(".")[0]
+    if not module.startswith("multigrad.") and is_ours(root):
+        raise RegistrationError(
+            f"{name!r} cannot be declared: multigrad.{root} is something else already. Choose "
+            f"another {'name' if root == name else 'prefix'}."
+        )
     _check_outputs(name, outs, roles, materialize)
     known = OPS.get(name)
     if known is not None and not override:
@@ -688,9 +711,11 @@ def _keep(
             raise RegistrationError(
                 f"{entry} is not the name of an array argument. It has {', '.join(arrays)}."
             )
-        if isinstance(names, str):
+        if isinstance(names, str) or not isinstance(names, Iterable):
             raise RegistrationError(
                 f"{entry} must be a tuple of names, as in ({names!r},), not the string {names!r}."
+                if isinstance(names, str)
+                else f"{entry} must be a tuple of names, not {names!r}."
             )
         keep[argument] = tuple(names)
         for n in keep[argument]:

@@ -156,14 +156,7 @@ def operations() -> Iterator[dict[str, registry.Op]]:
     mg.zeros(1)
     before = dict(registry.OPS)
     yield registry.OPS
-    for name in set(registry.OPS) ^ set(before) | {
-        n for n in before if registry.OPS.get(n) is not before[n]
-    }:
-        registry.OPS.pop(name, None)
-        if name in before:
-            registry.OPS[name] = before[name]
-            for listener in registry._listeners:
-                listener(before[name])
+    registry.restore(before)
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from multigrad import Backend, extend
+from multigrad import Backend, backends, extend
 from multigrad.registry import OPS, Op
 
 from . import batches, checks, kernels, keywords, randomly
@@ -194,8 +194,13 @@ def trouble(op: Op) -> str:
 def to_add(op: Op) -> str:
     """Where to add the samples of an operation that has none."""
     if not op.module.startswith("multigrad."):
-        return (
-            "return them from the hook multigrad_samples, {operation: generator or 'module:name'}"
+        failed = [b.error for b in backends() if "multigrad_samples" in b.error]
+        return "; ".join(
+            (
+                "return them from the hook multigrad_samples, {operation: generator or "
+                "'module:name'}",
+                *failed,
+            )
         )
     if op.kind == "elementwise":
         return "say in multigrad_conformance/elementwise.py how its arguments are drawn"

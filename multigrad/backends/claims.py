@@ -96,15 +96,35 @@ def is_instance(x: Any, types: tuple[type, ...]) -> bool:
 
 
 PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__")
+OPERATORS = (
+    "__getitem__",
+    "__setitem__",
+    *(f"__{how}{name}__" for name in registry.OPERATORS for how in ("", "r", "i")),
+)
 
 
-def overridden(cls: type, plain: type) -> str | None:
-    """The first of NumPy's protocols that a subclass of an array type has in a version of its own.
+def overridden(cls: type, plain: type, backend: Backend) -> str | None:
+    """The first function that a subclass of an array type has in a version of its own.
 
-    Its functions then mean something else than those of the array type: they convert units, or mask
-    elements.
+    cls    the subclass
+    plain  what it inherits from: an array type of the backend, or a class that means plain arrays
+
+    That may be one of NumPy's protocols, or from outside of the library an operator or a method
+    that is an operation. It means something else than that of the array type: it converts units,
+    masks elements, or multiplies matrices. A class that may be abstract, such as jax.Array, is
+    compared by the protocols alone: its subclasses define the operators.
     """
-    return next((n for n in PROTOCOLS if _static(cls, n) is not _static(plain, n)), None)
+    for name in PROTOCOLS:
+        if _static(cls, name) is not _static(plain, name):
+            return name
+    own_type = next((t for t in backend.array_types if t in plain.__mro__), None)
+    if type(plain) is not type or own_type is None:
+        return None
+    registry.fill()
+    between = cls.__mro__[: cls.__mro__.index(plain)]
+    foreign = [c for c in between if not is_from(c, module_of(own_type))]
+    names = (*OPERATORS, *(n for n in dir(plain) if n in registry.OPS))
+    return next((n for n in names if any(n in vars(c) for c in foreign)), None)
 
 
 def _static(cls: type, name: str) -> Any:

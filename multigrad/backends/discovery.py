@@ -554,7 +554,7 @@ def _look_up(x: Any) -> Backend | None:
             f"and are refused by the backend {backend.name!r}: convert it to a plain array first."
         )
     plain = next((c for c in cls.__mro__[1:] if _by_type.get(c) is backend), cls)
-    method = claims.overridden(cls, plain)
+    method = claims.overridden(cls, plain, backend)
     if method is not None:
         name = claims.full_name(plain)
         raise ArrayTypeError(

@@ -237,8 +237,8 @@ def load_samples() -> dict[str, Any]:
                 callable(target) or (isinstance(target, str) and ":" in target)
             ):
                 plugin.fail(
-                    f"{plugin.origin} returned the sample {name!r}: {target!r}; a sample is a "
-                    "function or 'module:name'."
+                    f"{plugin.origin} returned {shown({name: target})} from multigrad_samples: a "
+                    "sample is a function or 'module:name', by the name of its operation."
                 )
             elif name in samples:
                 plugin.fail(

@@ -97,9 +97,10 @@ class Backend:
     refused_types  subclasses that do not follow the standard; using one raises instead of
                    computing a wrong result
     plain_types    subclasses that mean plain arrays although they override __array_ufunc__,
-                   __array_function__ or __array_wrap__ (np.memmap). Other subclasses that do are
-                   refused, because their values may have units or a mask, which gradients would
-                   lose. `extend.register_plain_type` adds a class of another library
+                   __array_function__, __array_wrap__, an operator, `x[key]`, or a method that is an
+                   operation (np.memmap). Other subclasses that do are refused, because their values
+                   may have units or a mask, which gradients would lose.
+                   `extend.register_plain_type` adds a class of another library
     capabilities   see Capabilities
     functions      faster or corrected forwards by operation name, including kernels of
                    `ops/kernels.py`: {"scatter_add": f}. Each is called exactly like the

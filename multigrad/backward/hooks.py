@@ -99,11 +99,10 @@ def _hidden(t: Any, p: Pass) -> Any:
     A hook may have written it into an array that it made.
     """
     t = peeled(t, p.like._level)
-    return (
-        t._array
-        if isinstance(t, Tensor) and t._level == p.like._level and not p.create_graph
-        else t
-    )
+    if p.create_graph or not isinstance(t, Tensor) or t._level != p.like._level:
+        return t
+    t._look()  # a hook may return a view that was written since
+    return t._array
 
 
 def _own(t: Tensor, cell: GradCell, p: Pass) -> Tensor:

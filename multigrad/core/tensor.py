@@ -22,7 +22,7 @@ from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
 from .computed import mark
 from .conversions import conversion
-from .element import Element, is_array, library_of
+from .element import Element, is_array, library_of, mixed
 from .graph import (
     AccumulateGrad,
     GradCell,
@@ -133,7 +133,23 @@ class Tensor(ArrayProtocols):
 
     @data.setter
     def data(self, value: Any) -> None:
-        array = value._array if isinstance(value, Tensor) else value
+        array = value
+        if isinstance(value, Tensor):
+            value._look()
+            array = value._array
+        if isinstance(array, Layer) and array._level >= self._level:
+            raise GradientError(
+                f"data: a {kind(array)} belongs to the transformation "
+                f"{array._elem.run.name!r}, and cannot become the values of a Tensor outside of it."
+            )
+        library = array._elem.library if isinstance(array, Layer) else library_of(array)
+        if library is None:
+            raise TypeError(
+                f"data must be a Tensor or an array of a library, not {kind(array)}: write "
+                "t.data = multigrad.asarray(x)."
+            )
+        if library is not self._elem.library:
+            raise mixed("data", self._elem.library, library)
         if tuple(array.shape) != tuple(self.shape) or array.dtype != self.dtype:
             raise RuntimeError(
                 f"data of shape {tuple(array.shape)} and dtype {array.dtype} cannot replace "
@@ -371,7 +387,6 @@ class Tensor(ArrayProtocols):
 
         Inside transformations it is a constant to each of them.
         """
-        self._look()
         t = alias(self)
         t._put(detached(t._array))
         return t if self._node is None else mark(t)
@@ -562,6 +577,7 @@ def detached(x: Any) -> Any:
 
 def alias(base: Tensor) -> Tensor:
     """A view of all of `base` as a constant: same memory, same version counter, no history."""
+    base._look()
     if (
         base._elem.run is None
         and type(base) is View

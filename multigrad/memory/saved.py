@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import observe
 from ..core import grad_mode, graph
-from ..core.element import SCALARS
+from ..core.element import SCALARS, Library, mixed
 from ..core.graph import (
     FREED,
     AccumulateGrad,
@@ -282,8 +282,9 @@ class Packed:
 class PackedArray(Packed):
     """An array packed by the user's hooks: the return value of pack_hook."""
 
-    __slots__ = ("kept", "pair")
+    __slots__ = ("kept", "library", "pair")
     kept: Any
+    library: Library
     pair: Hooks
 
     @property
@@ -292,14 +293,16 @@ class PackedArray(Packed):
 
     def unpack(self) -> Any:
         t = self.pair[1](self.kept)
-        if type(t) is Tensor:
-            x = t._array
-            return innermost(x) if isinstance(x, Layer) else x
         if not isinstance(t, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
                 f"type {type(t).__name__}"
             )
+        if t._elem.library is not self.library:
+            raise mixed("saved tensor unpack_hook", self.library, t._elem.library)
+        if type(t) is Tensor:
+            x = t._array
+            return innermost(x) if isinstance(x, Layer) else x
         t._check()
         return innermost(t)
 
@@ -329,7 +332,7 @@ def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
             "unexpected side-effects."
         )
     x: PackedArray = _new(PackedArray)
-    x.pair = pair
+    x.pair, x.library = pair, t._elem.library
     x.kept = data
     # a Tensor of the user, which may get a node in an in-place operation
     if data is t and not own:

@@ -85,7 +85,7 @@ class Written(NamedTuple):
     notes: tuple[str, ...]
 
 
-def write(kind: str, name: str, where: Path, module: str = "") -> Written:
+def write(kind: str, name: str, where: Path, module: str | None = None) -> Written:
     """Write the folder `multigrad-<name>` into `where`.
 
     Raises TemplateError and writes nothing if that is impossible.
@@ -98,11 +98,12 @@ def write(kind: str, name: str, where: Path, module: str = "") -> Written:
         )
     notes: tuple[str, ...] = ()
     if kind == "backend":
-        seen = _seen(module or STAND_IN, bool(module))
-        values |= _library(name, module or STAND_IN, bool(module), seen)
+        library = STAND_IN if module is None else module
+        seen = _seen(library, module is not None)
+        values |= _library(name, library, module is not None, seen)
         notes = tuple(_notes(seen))
         values["notes"] = "".join(f"- {note}\n" for note in notes) or "It lacks nothing.\n"
-    files = dict(_files(kind, values, not module))
+    files = dict(_files(kind, values, module is None))
     try:
         with tempfile.TemporaryDirectory(dir=where) as made:
             whole = Path(made, values["distribution"])
@@ -161,7 +162,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
         )
     if kind == "rules":
         discovery.load_operations()
-        if hasattr(multigrad, name):
+        if hasattr(multigrad, name) or multigrad.registry.is_ours(name):
             raise TemplateError(
                 f"multigrad.{name} exists already, so operations cannot be under it: choose "
                 "another name."

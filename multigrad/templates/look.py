@@ -48,6 +48,12 @@ def look(name: str) -> dict[str, Any]:
             f"xp.sum(xp.asarray([0.5, 1.0, 2.0])) raises {type(error).__name__}: "
             f"{error}. Name the module that has these functions."
         }
+    if not _holds(lambda: tuple(x.shape) == (3,)):
+        return {
+            "error": f"the module {name!r} is not a namespace of the Array API standard: "
+            "xp.asarray([0.5, 1.0, 2.0]) has no shape (3,). Name the module of the library's "
+            "arrays."
+        }
     if isinstance(x, own.array_classes()):
         return {
             "error": f"the arrays of {name!r} are multigrad's own Tensors. Name the namespace of "

@@ -47,6 +47,27 @@ class Derived(Metres):
     pass
 
 
+class Quaternions(np.ndarray):
+    def __mul__(self, other: Any) -> Any:  # type: ignore[override]
+        return 2 * np.multiply(self, other)
+
+
+class OneBased(np.ndarray):
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key - 1 if isinstance(key, int) else key)
+
+
+class Summing:
+    """No array: a base class beside an array."""
+
+    def sum(self, *args: Any, **kwargs: Any) -> Any:
+        return 10 * np.asarray(self).sum(*args, **kwargs)
+
+
+class Tenfold(Summing, np.ndarray):  # type: ignore[misc]
+    pass
+
+
 class Named(np.ndarray):
     """An array with a name, which means a plain one."""
 
@@ -61,6 +82,9 @@ OWN = {
     Wrapped: "__array_wrap__",
     Answering: "__array_function__",
     Derived: "__array_ufunc__",
+    Quaternions: "__mul__",
+    OneBased: "__getitem__",
+    Tenfold: "sum",
 }
 
 

@@ -589,8 +589,8 @@ def test_samples(site: Site) -> None:
     assert "'a.f': 'module:name', 'a.g': <class 'list'>" in out
     assert "'a.h':" not in out.splitlines()[0]
     assert (
-        "a -> the plugin 'a' of multigrad-a 1.0 returned the sample 'a.h': 3; a sample is a "
-        "function or 'module:name'." in out
+        "a -> the plugin 'a' of multigrad-a 1.0 returned {'a.h': 3} from multigrad_samples: a "
+        "sample is a function or 'module:name', by the name of its operation." in out
     )
     assert (
         "b -> the plugin 'b' of multigrad-b 1.0 returned samples for 'a.f', which already has "

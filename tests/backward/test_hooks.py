@@ -297,3 +297,14 @@ def test_the_implicit_gradient_may_be_written(of):
     np.testing.assert_array_equal(x.grad.array, 2)
     np.testing.assert_array_equal(func.grad(f)(np.ones(3)), 2)
     np.testing.assert_array_equal(func.grad(mg.sum)(np.ones(3)), 1)
+
+
+def test_an_unpacked_value_keeps_its_library():
+    """JAX has the dtypes of NumPy, and the rule would compute with its arrays."""
+    jax = pytest.importorskip("jax")
+    other = mg.asarray(jax.numpy.ones(2, dtype="float32"))
+    x = mg.tensor(np.ones(2, dtype="float32"), requires_grad=True)
+    with mg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: other):
+        y = mg.sum(x * x)
+    with pytest.raises(mg.errors.MixedBackendsError, match="saved tensor unpack_hook: got"):
+        y.backward()

@@ -610,6 +610,28 @@ def test_a_signal_ends_the_process_of_the_backend_too(site: Site, name: str) -> 
     raise AssertionError("the process of the backend is still running")
 
 
+def test_a_hook_of_samples_that_fails_is_told(site: Site) -> None:
+    site.plugin(
+        "bad",
+        """
+        import multigrad as mg
+        @mg.hookimpl
+        def multigrad_operations():
+            return [mg.registry.elementwise("bad.f(x, /)", x=1.0, forward=lambda xp, x: x)]
+        @mg.hookimpl
+        def multigrad_samples():
+            raise ValueError("no samples today")
+        """,
+    )
+    done = conformance(site, "--backend", "numpy", "--", "-k", "bad.f or cos/forward/real")
+    assert done.returncode == 1
+    assert (
+        "the operation 'bad.f' of plugin_bad has no samples: return them from the hook "
+        "multigrad_samples, {operation: generator or 'module:name'}; the plugin 'bad' of "
+        "multigrad-bad 1.0 failed in multigrad_samples: ValueError: no samples today" in done.stdout
+    )
+
+
 @pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     ("ending", "import_ending", "told"),

@@ -42,9 +42,15 @@ class Broken(Target):
     """NumPy with one function that does something else with one of its arguments."""
 
     def __init__(
-        self, op: Op, name: str, change: Callable[[Any], Any], base: str = "numpy"
+        self,
+        op: Op,
+        name: str,
+        change: Callable[[Any], Any],
+        base: str = "numpy",
+        defaults: bool = False,
     ) -> None:
         super().__init__(base)
+        self.defaults = defaults  # whether the change is made to the default as well
         self.broken, self.parameter, self.change = op, name, change
 
     def function(self, op: Op) -> Callable[..., Any]:
@@ -54,6 +60,8 @@ class Broken(Target):
 
         def wrong(*args: Any, **kwargs: Any) -> Any:
             bound = op.signature.bind(*args, **kwargs)
+            if self.defaults:
+                bound.apply_defaults()
             if self.parameter in bound.arguments:
                 bound.arguments[self.parameter] = self.change(bound.arguments[self.parameter])
             return right(*bound.args, **bound.kwargs)
@@ -109,6 +117,33 @@ def test_a_keyword_that_is_ignored(operation: str, name: str) -> None:
     told = caught(op, Broken(op, name, lambda value: default))
     assert told, f"the short level does not notice a {operation} that ignores {name}"
     assert any(f"{name}=" in text.rpartition("in ")[2] for text in told), told
+
+
+@pytest.mark.parametrize(
+    "operation, name, change",
+    [
+        ("searchsorted", "side", lambda side: "right"),
+        ("flip", "axis", lambda axis: -1 if isinstance(axis, int) else axis),
+        ("roll", "axis", lambda axis: -1 if isinstance(axis, int) else axis),
+        ("roll", "shift", lambda shift: shift[0] if isinstance(shift, tuple) else shift),
+        ("gradient", "axis", lambda axis: -1 if isinstance(axis, int) else axis),
+        ("split", "axis", lambda axis: 0 if axis < 0 else axis),
+    ],
+)
+def test_a_keyword_that_is_wrong_for_some_values(
+    operation: str, name: str, change: Callable[[Any], Any]
+) -> None:
+    """The default is wrong; an axis is taken for the last one; one shift serves for all axes."""
+    op = OPS[operation]
+    target = Broken(op, name, change, defaults=True)
+    failed = []
+    for cell in cells.selected("numpy", "full", [operation]):
+        if cell.check == "forward" and not cell.single and not cell.variant:
+            try:
+                cell.run(target)
+            except Exception:
+                failed.append(cell.label)
+    assert failed
 
 
 REQUIRED = [

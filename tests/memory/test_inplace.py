@@ -14,6 +14,7 @@ from conftest import values
 from leaves import check, const, leaf
 
 import multigrad as mg
+from multigrad import func
 
 AUGMENTED = {
     "+=": lambda t, v: t.__iadd__(v),
@@ -371,6 +372,51 @@ def test_assigning_data(xp):
     assert w.is_leaf and w.requires_grad and w._version == 0
     with pytest.raises(RuntimeError, match="cannot replace that of a Tensor of shape"):
         w.data = const(xp, [1.0])
+
+
+def test_data_of_a_view_is_up_to_date(xp):
+    y = const(xp, [1.0, 2.0, 3.0])
+    v = y[:2]
+    y += 10.0
+    t = xp.zeros(2)
+    t.data = v
+    check(t, [11.0, 12.0])
+
+
+def test_data_is_an_array_of_the_same_library():
+    t = mg.tensor(np.ones(2), requires_grad=True)
+    strict = pytest.importorskip("array_api_strict", reason="arrays of another library")
+    for other in (strict.ones(2), mg.asarray(strict.ones(2))):
+        with pytest.raises(mg.errors.MixedBackendsError, match="data: got arrays of two backends"):
+            t.data = other
+    for masked in (np.ma.array([1.0, 2.0], mask=[False, True]), np.ma.array(1.0)):
+        with pytest.raises(mg.errors.ArrayTypeError, match="do not follow the Array API standard"):
+            t.data = masked
+    for other in ([1.0, 2.0], 1.0, None):
+        with pytest.raises(TypeError, match="data must be a Tensor or an array of a library, not"):
+            t.data = other
+    check(t, [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda f, x: func.jvp(f, (x,), (x,)),
+        lambda f, x: func.vmap(f)(x[None]),
+        lambda f, x: func.compile(f)(x),
+    ],
+    ids=["jvp", "vmap", "compile"],
+)
+def test_data_of_a_transformation_stays_inside(run):
+    t = mg.tensor(np.ones(2))
+
+    def f(x):
+        t.data = x
+        return x
+
+    with pytest.raises(RuntimeError, match="belongs to the transformation '.*', and cannot become"):
+        run(f, np.ones(2))
+    check(t, [1.0, 1.0])
 
 
 def test_scalars_of_numpy():

@@ -5,6 +5,7 @@ change, parts of complex numbers, levels.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from conftest import values
 from leaves import const, leaf
 
 import multigrad as mg
+from multigrad.autograd import functional
 from multigrad.errors import GradientError
 from multigrad.registry import define
 
@@ -324,3 +326,69 @@ def test_an_operation_that_returns_its_argument_now_and_then(xp: Any, operations
     check(y, [9.0, 2.0, 3.0])
     with pytest.raises(GradientError, match="modified by an inplace operation"):
         z.sum().backward()
+
+
+def _replaced_by(register: Any) -> Callable[[Any, Any], Any]:
+    """The gradient of a leaf when a hook returns `v`."""
+
+    def gradient(xp: Any, v: Any) -> Any:
+        t = leaf(xp, [0.0, 0.0])
+        y = t * 1.0
+        register(y, v)
+        xp.sum(y).backward()
+        return t.grad
+
+    return gradient
+
+
+def _accumulated(xp: Any, v: Any) -> Any:
+    t = leaf(xp, [0.0, 0.0])
+    t.grad = v
+    xp.sum(t * 0.0).backward()
+    return t.grad
+
+
+def _as_data(xp: Any, v: Any) -> Any:
+    t = xp.zeros(2)
+    t.data = v
+    return t
+
+
+def _as_gradient(xp: Any, v: Any) -> Any:
+    t = leaf(xp, [0.0, 0.0])
+    (t * 1.0).backward(v)
+    return t.grad
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "part": lambda y: y[:2],
+    "part of a part": lambda y: y[:3][:2],
+    "part of a constant": lambda y: y.detach()[:2],
+}
+READERS: dict[str, Callable[[Any, Any], Any]] = {
+    "a hook": _replaced_by(lambda y, v: y.register_hook(lambda g: v)),
+    "a prehook": _replaced_by(lambda y, v: y.grad_fn.register_prehook(lambda gs: (v,))),
+    "a posthook": _replaced_by(lambda y, v: y.grad_fn.register_hook(lambda gs, out: (v, *gs[1:]))),
+    "t.grad": _accumulated,
+    "t.data": _as_data,
+    "backward": _as_gradient,
+    "functional.jacobian": lambda xp, v: xp.linalg.diagonal(
+        functional.jacobian(lambda x: x * x / 2.0, v)
+    ),
+    "functional.vjp": lambda xp, v: functional.vjp(lambda x: x * 1.0, xp.zeros(2), v)[1],
+    "functional.jvp": lambda xp, v: functional.jvp(lambda x: x * 1.0, xp.zeros(2), v)[1],
+    "detach": lambda xp, v: v.detach(),
+    "data": lambda xp, v: v.data,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", VIEWS)
+def test_a_view_that_was_written_since_has_its_values_of_now(
+    kind: str, reader: str, xp: Any
+) -> None:
+    """Where arrays are immutable, a write gives the base a new one: whatever takes a view looks."""
+    y = const(xp, [1.0, 2.0, 3.0, 4.0])
+    v = VIEWS[kind](y)
+    y += 10.0
+    check(READERS[reader](xp, v), [11.0, 12.0])

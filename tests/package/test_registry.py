@@ -109,6 +109,9 @@ class TestSignatures:
             ("t.f(vjp, /)", "an array cannot be called 'vjp', since a rule for it is passed"),
             ("sin.f(x, /)", "the prefix of 'sin.f' is the name of something else"),
             ("float32(x, /)", "is a prefix of other operations, or a constant or dtype"),
+            ("tensor(x, /)", "multigrad.tensor is something else already. Choose another name"),
+            ("func(x, /)", "multigrad.func is something else already. Choose another name"),
+            ("tools.f(x, /)", "multigrad.tools is something else already. Choose another prefix"),
         ],
     )
     def test_refused(self, text, message):
@@ -121,6 +124,11 @@ class TestSignatures:
             define("t.f(x, /)", outputs=(name, "b"), x=lambda xp, g_b, x: g_b)
         with pytest.raises(RegistrationError, match="an output or residual cannot be called"):
             define("t.f(x, /)", residuals={name: lambda xp, x: x > 0.0}, x=lambda xp, g: g)
+
+    @pytest.mark.parametrize("outputs", ["ab", 5, object()])
+    def test_outputs_are_several_names(self, outputs):
+        with pytest.raises(RegistrationError, match=r"outputs must be a tuple of names, or None"):
+            define("t.f(x, /)", outputs=outputs, x=lambda xp, g: g)
 
     @pytest.mark.sweep
     @pytest.mark.parametrize("name", NAMES)
@@ -299,6 +307,7 @@ class TestRules:
                 {"y": "x"},
                 r"t.bad: keep\['y'\] must be a tuple of names, as in \('x',\), not the string 'x'",
             ),
+            ({"y": None}, r"t.bad: keep\['y'\] must be a tuple of names, not None"),
             (("x", "n"), r"t.bad: keep must be a mapping of arguments to names, not \('x', 'n'\)"),
         ],
     )

@@ -314,6 +314,12 @@ def test_a_name_that_is_none(
             "sin",
             "multigrad.sin exists already, so operations cannot be under it: choose another name.",
         ),
+        (
+            "rules",
+            "tools",
+            "multigrad.tools exists already, so operations cannot be under it: choose another "
+            "name.",
+        ),
     ],
 )
 def test_a_name_that_is_taken(
@@ -345,6 +351,7 @@ def test_what_exists_is_not_overwritten(
     ("module", "message"),
     [
         ("no such", "'no such' is not the name of a module, such as mylib or mylib.array_api."),
+        ("", "'' is not the name of a module, such as mylib or mylib.array_api."),
         (
             "nosuchmodule",
             "the module 'nosuchmodule' cannot be imported here: ModuleNotFoundError: No module "
@@ -378,6 +385,14 @@ def test_a_stand_in_that_is_not_installed(
         "the default of --module, array_api_absent, cannot be used here. Name the Array API "
         "namespace of your library, as in --module mylib, or run `pip install array-api-absent`: "
         "it then stands in for your library."
+    )
+
+
+def test_arrays_without_a_shape(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("listing.py").write_text("asarray = list\nsum = sum\n")
+    assert refused(capsys, "backend", "toys", "--module", "listing") == (
+        "the module 'listing' is not a namespace of the Array API standard: xp.asarray([0.5, 1.0, "
+        "2.0]) has no shape (3,). Name the module of the library's arrays."
     )
 
 

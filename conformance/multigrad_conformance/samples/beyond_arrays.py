@@ -92,7 +92,7 @@ def pad(draw: Draw) -> Iterator[Sample]:
 def gradient(draw: Draw) -> Iterator[Sample]:
     """Yield samples of one axis, for which NumPy returns one array."""
     yield Sample("vector", draw.real(5))
-    yield Sample("complex", draw.complex(2, 4), axis=1)
+    yield Sample("complex", draw.complex(2, 3, 2), axis=1)
     yield Sample("spacing", draw.real(4), 0.5)
     yield Sample("coordinates", draw.real(2, 4), np.asarray([0.0, 0.5, 1.5, 3.0]), axis=-1)
     yield Sample("second order", draw.real(4), edge_order=2)
@@ -171,7 +171,7 @@ def split(draw: Draw) -> Iterator[Sample]:
     yield Sample("sections", draw.real(4, 2), 2)
     yield Sample("complex", draw.complex(4), 2)
     yield Sample("indices", draw.real(2, 5), (1, 3), axis=1)
-    yield Sample("nothing between", draw.real(4), [3, 1, 9], axis=-1)
+    yield Sample("nothing between", draw.real(2, 4), [3, 1, 9], axis=-1)
     yield Sample("empty", draw.real(0, 2), 2)
 
 

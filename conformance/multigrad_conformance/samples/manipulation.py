@@ -71,14 +71,14 @@ ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[s
     ],
     "flip": [
         ("all", (2, 3), (), {}),
-        ("axis", (2, 3), (), {"axis": 1}),
+        ("axis", (2, 3, 2), (), {"axis": 1}),
         ("axes", (2, 3, 2), (), {"axis": (0, -1)}),
         ("empty", (0,), (), {}),
     ],
     "roll": [
         ("flat", (2, 3), (2,), {}),
-        ("axis", (2, 3), (1,), {"axis": 1}),
-        ("axes", (2, 3), ((1, -2),), {"axis": (0, 1)}),
+        ("axis", (2, 3, 2), (1,), {"axis": 1}),
+        ("axes", (2, 3), ((1, -1),), {"axis": (0, 1)}),
         ("empty", (0,), (1,), {}),
     ],
     "tril": [
@@ -343,7 +343,9 @@ def nonzero(draw: Draw) -> Iterator[Sample]:
 
 def searchsorted(draw: Draw) -> Iterator[Sample]:
     x1 = np.sort(draw.apart(5))
-    yield Sample("left", x1, draw.real(2, 3))
+    x2 = draw.real(2, 3)
+    x2[0, 0] = x1[2]  # a tie, which the side decides
+    yield Sample("left", x1, x2)
     yield Sample("right", x1, x1[[0, 2]].copy(), side="right")
     yield Sample("sorter", x1[::-1].copy(), x1[1:4] + 0.05, sorter=np.arange(5)[::-1].copy())
 

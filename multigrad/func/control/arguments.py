@@ -129,7 +129,8 @@ def goes_to(x: Any, elem: Any) -> bool:
 def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
     """The leaves of the result of a body, which must match its argument.
 
-    The structure, the shapes and the dtypes must be equal; otherwise TypeError is raised.
+    The structure, the shapes and the dtypes must be equal; otherwise TypeError is raised. Arrays of
+    another library raise MixedBackendsError.
     """
     try:
         leaves = tree.fitted(given.structure, output)
@@ -145,6 +146,8 @@ def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
                 f"{problem}: the leaf{given.at(i)} is a {type(y).__name__}, but was given as an "
                 f"array of {form(x)}"
             )
+        elif element_of(x).library is not element_of(y).library:
+            raise mixed(problem.partition(":")[0], element_of(x).library, element_of(y).library)
         elif tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
             raise TypeError(
                 f"{problem}: the leaf{given.at(i)} is of {form(y)}, but was given as an array "

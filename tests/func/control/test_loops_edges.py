@@ -245,3 +245,20 @@ def test_messages_of_fori_loop_speak_of_it() -> None:
         mg.errors.GradientError, match="body_fun of fori_loop must not write to an argument"
     ):
         func.fori_loop(0, 3, lambda i, s: s.add_(1.0), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x, other: func.scan(lambda c, _: (other, c), x, None, length=2),
+        lambda x, other: func.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, other), (0, x)),
+        lambda x, other: func.fori_loop(0, 2, lambda i, c: other, x),
+    ],
+    ids=["scan", "while_loop", "fori_loop"],
+)
+def test_a_carry_keeps_its_library(loop: Any) -> None:
+    """JAX has the dtypes of NumPy: shape and dtype are those of the carry."""
+    jax = pytest.importorskip("jax")
+    x = np.ones(2, dtype="float32")
+    with pytest.raises(mg.errors.MixedBackendsError, match="two backends, 'numpy' and 'jax'"):
+        loop(x, jax.numpy.ones(2, dtype="float32"))
