@@ -10,9 +10,10 @@ import copy
 import dataclasses
 import functools
 import gc
+import itertools
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,15 +32,17 @@ CONSTANTS = [mg.asarray(X) for _ in range(6)]
 class Program(NamedTuple):
     """One iteration, `run(i)`, and what it may leave.
 
-    warm    iterations after which all caches that it fills are full
-    cycles  how many objects of an iteration only the collector frees
-    writes  whether each iteration writes code, and compiles it
+    warm     iterations after which all caches that it fills are full
+    cycles   how many objects of an iteration only the collector frees
+    writes   whether each iteration writes code, and compiles it
+    numbers  the numbers of iterations that were not run yet in this process
     """
 
     run: Callable[[int], Any]
     warm: int
     cycles: int
     writes: bool
+    numbers: Iterator[int]
 
 
 PROGRAMS: dict[str, Program] = {}
@@ -49,7 +52,7 @@ def program(
     name: str, warm: int = 20, cycles: int = 0, writes: bool = False
 ) -> Callable[[Callable[[int], Any]], None]:
     def note(run: Callable[[int], Any]) -> None:
-        PROGRAMS[name] = Program(run, warm, cycles, writes)
+        PROGRAMS[name] = Program(run, warm, cycles, writes, itertools.count())
 
     return note
 
@@ -183,6 +186,8 @@ def _(i: int) -> None:
 
 MEMORY = mg.asarray(np.zeros((2, 3)))
 ROW = MEMORY[0]
+LEAF = mg.asarray(X, requires_grad=True)
+LOSS = mg.sum(LEAF * 2.0)
 
 
 @program("writes to one memory")
@@ -193,6 +198,7 @@ def _(i: int) -> None:
         MEMORY[k % 2] = float(i % 7)
         ROW += 1.0
         MEMORY.data[0] = 0.0
+        LOSS.backward(retain_graph=True)
     mg.sum(MEMORY * w).backward()
 
 
@@ -427,6 +433,7 @@ def _(i: int) -> None:
         lambda: func.cond(True, refuse, refuse, X),
         lambda: func.compile(refuse)(X),
         lambda: func.compile(lambda t: mg.sum(t, axis=7 + i))(X),
+        lambda: func.compile(lambda t: float(t[0]))(X),
         lambda: func.checkpoint(refuse)(w),
         lambda: mg.sum(custom(w)).backward(),
         lambda: mg.sum(hooked).backward(),
@@ -659,7 +666,7 @@ def _(i: int) -> None:
 
 @program("lengths of one loop")
 def _(i: int) -> None:
-    func.grad(lambda t: mg.sum(func.scan(step, t, np.ones((8 + i, 3)))[1]))(X)
+    func.grad(lambda t: mg.sum(func.scan(step, t, np.ones((8 + i % 1000, 3)))[1]))(X)
 
 
 @program("branches")
