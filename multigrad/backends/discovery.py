@@ -139,13 +139,13 @@ SUBCLASSES = 256
 
 
 def drop_oldest(table: dict[type, Any], lasting: Container[type]) -> None:
-    """Drop the class that was noted first, if a table has too many besides those in `lasting`.
+    """Drop the classes that were noted first, if a table has too many besides those in `lasting`.
 
-    It is looked up again at its next use.
+    They are looked up again at their next use.
     """
     others = [cls for cls in list(table) if cls not in lasting]
-    if len(others) > SUBCLASSES:
-        table.pop(others[0], None)
+    for cls in others[:-SUBCLASSES]:
+        table.pop(cls, None)
 
 
 def backend_of(x: Any) -> Backend | None:
