@@ -371,7 +371,7 @@ class Layer(ValueLayer):
         if not x._elem.layered and any(
             isinstance(getattr(x, name), ArrayObject) for name in cls._names
         ):
-            x._elem = x._elem.at(transform, transform.level, True, cls)
+            x._elem = x._elem.at(transform, transform.level, True, cls._family)
         return x
 
     def constant(self, array: Any) -> Self:

@@ -19,6 +19,7 @@ import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,6 +133,19 @@ _adding = False
 _by_type: dict[type, Backend | None] = dict.fromkeys(
     (bool, int, float, complex, str, type(None), list, tuple, dict, slice)
 )
+_lasting = set(_by_type)  # and the types that a backend or a call has claimed
+SUBCLASSES = 256
+"""How many other classes of arrays a table has. A program may make such classes in a loop."""
+
+
+def drop_oldest(table: dict[type, Any], lasting: Container[type]) -> None:
+    """Drop the classes that were noted first, if a table has too many besides those in `lasting`.
+
+    They are looked up again at their next use.
+    """
+    others = [cls for cls in list(table) if cls not in lasting]
+    for cls in others[:-SUBCLASSES]:
+        table.pop(cls, None)
 
 
 def backend_of(x: Any) -> Backend | None:
@@ -492,6 +506,7 @@ def _accept(entry: Known, backend: Any) -> Backend:
             )
     entry.backend, entry.interrupted = backend, ""
     for t in (*backend.array_types, *backend.plain_types):
+        _lasting.add(t)
         _by_type[t] = backend
     return backend
 
@@ -565,6 +580,7 @@ def _look_up(x: Any) -> Backend | None:
             f"{cls.__qualname__})."
         )
     _by_type[cls] = backend
+    drop_oldest(_by_type, _lasting)
     return backend
 
 
@@ -589,6 +605,7 @@ def register_plain_type(cls: type) -> type:
             f"register_plain_type: the backend {backend.name!r} refuses {claims.full_name(cls)}, "
             "whose arrays do not follow the Array API standard: convert them to plain arrays."
         )
+    _lasting.add(cls)
     _by_type[cls] = backend
     return cls
 

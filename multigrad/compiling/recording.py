@@ -467,8 +467,10 @@ class Recording(extend.Transform):
     def forget(self) -> None:
         """Release the arrays, at the end of the recording.
 
-        Otherwise the recording and its layers, which refer to each other, would keep them alive.
+        Otherwise the recording and its layers, which refer to each other, would keep them alive,
+        as would the frames in the traceback of an error.
         """
+        self.refused = None
         self.lines.forget()
         self._elements.clear()
         self._known.clear()

@@ -298,6 +298,7 @@ _libraries: dict[str, Library] = {}
 by_type: dict[type, Library | None] = dict.fromkeys(
     (bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict)
 )
+_never = frozenset(by_type)
 operands: dict[type, Library | None] = dict(by_type)
 """The types whose raw arrays need no check.
 
@@ -354,8 +355,10 @@ def _new_library(x: Any) -> Library | None:
     if backend is None:
         return None
     library = by_type[type(x)] = _libraries.setdefault(backend.name, Library(backend))
+    discovery.drop_oldest(by_type, _never)
     if library.admit is None:
         operands[type(x)] = library
+        discovery.drop_oldest(operands, _never)
     return library
 
 

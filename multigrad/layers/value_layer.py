@@ -8,7 +8,7 @@ from its base at its next use. No buffer is written, so an array from outside st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..core import aliasing, grad_mode
 from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, last_change, refresh
@@ -31,19 +31,27 @@ class ValueLayer(ArrayProtocols):
     Subclasses define `_take`, `_constant`, `_copied` and `_mapped`, since they know the parts of a
     value.
 
-    _elem   the Element, with the transformation that it belongs to and its level
-    _cell   the version cell: the times of in-place operations on its memory, shared by views
-    _view   for a view, its ViewSpec (base, and how it was made); None otherwise
-    _seen   for a view, the last entry of `_cell` when the value was taken from the base
-    _parts  the names of the parts of the value
+    _elem    the Element, with the transformation that it belongs to and its level
+    _cell    the version cell: the times of in-place operations on its memory, shared by views
+    _view    for a view, its ViewSpec (base, and how it was made); None otherwise
+    _seen    for a view, the last entry of `_cell` when the value was taken from the base
+    _parts   the names of the parts of the value
+    _family  the class whose plans its Elements have. Extensions share one, so that no plans keep a
+             class that is made inside of a function
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_seen", "_view")
     _node = None
     _differentiates = False
     _parts: tuple[str, ...] = ("_array",)
+    _family: ClassVar[type[ValueLayer]]
     _seen: int
     _view: ViewSpec | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if ValueLayer in cls.__bases__:
+            cls._family = cls
 
     @property
     def _level(self) -> int:  # type: ignore[override]
@@ -66,7 +74,7 @@ class ValueLayer(ArrayProtocols):
         """A layer of this class around `x`, a value of the next inner level."""
         layer = object.__new__(cls)
         layer._array = x
-        layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls)
+        layer._elem = element_of(x).at(run, level, isinstance(x, Layer), cls._family)
         layer._cell = []
         layer._view = None
         return layer
@@ -75,7 +83,7 @@ class ValueLayer(ArrayProtocols):
         """Exchange the inner value."""
         self._array = x
         self._elem = self._elem.at(
-            self._run, self._level, self._elem.layered or isinstance(x, Layer), type(self)
+            self._run, self._level, self._elem.layered or isinstance(x, Layer), self._family
         )
 
     def _take(self, value: Any) -> None:

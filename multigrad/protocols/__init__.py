@@ -102,6 +102,11 @@ def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
             _calls[ufunc] = function
 
 
+def kept(ufunc: Any) -> Callable[..., Any] | None:
+    """The function that `keep` has noted."""
+    return _calls.get(ufunc)
+
+
 def _bound(t: Any) -> Any:
     """The method of an instance.
 

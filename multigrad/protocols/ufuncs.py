@@ -18,7 +18,7 @@ from ..core.element import Library, by_type
 from ..core.level import Layer
 from ..dispatch.fast import function_of, make_function
 from ..registry import OPS
-from . import keep, reductions
+from . import keep, kept, reductions
 from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written
 
 NAMES = {
@@ -291,6 +291,9 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     name = BY_UFUNC.get(ufunc)
     if name in COMPOSED:
         return COMPOSED[name]
+    known = kept(ufunc)
+    if known is not None:
+        return known
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])
     if op is None:
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from functools import reduce
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -56,16 +56,42 @@ For a function that does not look for rules when it is called, the value makes i
 """
 
 
-class _Rules(dict[Any, Callback]):
-    """The rules of one mode, by primitive."""
+class _Rules(MutableMapping[Any, Callback]):
+    """The rules of one mode, by primitive.
+
+    A rule is an attribute of its primitive, to which it mostly refers: a table of rules would keep
+    primitives that are made inside of a function.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self._attribute = f"_rule_for_{kind}"
+        self._functions: WeakSet[Any] = WeakSet()
+
+    def __getitem__(self, function: Any) -> Callback:
+        if function not in self._functions:
+            raise KeyError(function)
+        rule: Callback = getattr(function, self._attribute)
+        return rule
 
     def __setitem__(self, function: Any, rule: Callback) -> None:
         look_for_rules(function, f"a {self.kind}")
-        super().__setitem__(function, rule)
+        setattr(function, self._attribute, rule)
+        self._functions.add(function)
         _warn_of_other_forms(get_name(function), function.fun)
+
+    def __delitem__(self, function: Any) -> None:
+        self._functions.remove(function)
+        delattr(function, self._attribute)
+
+    def __contains__(self, function: object) -> bool:
+        return function in self._functions
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._functions))
+
+    def __len__(self) -> int:
+        return len(self._functions)
 
 
 def look_for_rules(function: Any, what: str) -> None:
@@ -139,7 +165,7 @@ class JVPNode:
     """The name of forward mode in `register_notrace`."""
 
 
-notrace_primitives: defaultdict[type, set[Any]] = defaultdict(set)
+notrace_primitives: defaultdict[type, WeakSet[Any]] = defaultdict(WeakSet)
 
 
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:

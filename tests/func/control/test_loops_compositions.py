@@ -4,12 +4,10 @@ of one's own, compiled functions, other dtypes.
 
 from __future__ import annotations
 
-import gc
 import re
 import threading
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -272,22 +270,3 @@ def test_threads() -> None:
     for t in threads:
         t.join()
     assert not wrong
-
-
-@pytest.mark.sweep_after(1)
-@pytest.mark.parametrize(("steps", "checkpoint"), [(5, "step"), (40, "step"), (40, 20)])
-def test_nothing_is_left_for_the_garbage_collector(steps: int, checkpoint: Any) -> None:
-    def run() -> None:
-        w = mg.asarray(W, requires_grad=True)
-        loss(partial(func.scan, checkpoint=checkpoint), w, H, STEPS[steps]).backward()
-
-    run()
-    gc.collect()
-    gc.disable()
-    try:
-        before = len(gc.get_objects())
-        for _ in range(10):
-            run()
-        assert len(gc.get_objects()) - before < 200
-    finally:
-        gc.enable()
