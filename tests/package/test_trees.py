@@ -373,13 +373,13 @@ class TestRegistration:
 
     def test_a_registration_costs_the_same_after_many(self):
         def registered_in(count: int) -> float:
-            start = time.perf_counter()
+            start = time.thread_time()
             for _ in range(count):
                 cls = type("Plain", (), {})
                 func.register_pytree(cls, lambda t: ((), None), lambda aux, xs: None)
                 tree.leaves(cls())
                 kept.append(cls)
-            return time.perf_counter() - start
+            return time.thread_time() - start
 
         kept: list[type] = []
         first = min(registered_in(100) for _ in range(3))
