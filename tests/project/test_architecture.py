@@ -246,6 +246,25 @@ def _provided(module: source.Module) -> Iterator[tuple[str, str]]:
             yield from ((f"{base}.{name}".strip("."), str(k.arg)) for k in node.keywords)
 
 
+def test_assertions_only_narrow_types():
+    """python -O leaves them out: they have no effect, and users are told by errors."""
+    paths = [*ROOT.rglob("*.py"), *(ROOT.parent / "plugins").glob("*/multigrad_*/**/*.py")]
+    assertions = [
+        (path.relative_to(ROOT.parent).as_posix(), node)
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Assert)
+    ]
+    assert len(assertions) > 20
+    assert [
+        f"{path}:{node.lineno}: {ast.unparse(node.test)}"
+        for path, node in assertions
+        for part in ast.walk(node.test)
+        if isinstance(part, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
+        or (isinstance(part, ast.Call) and ast.unparse(part.func) not in ("isinstance", "callable"))
+    ] == []
+
+
 def test_what_a_module_wants_is_provided_once():
     wanted = [(m, name) for m, module in source.modules().items() for name in _decorated(module)]
     given = [
