@@ -11,6 +11,7 @@
 #   make tests              the tests alone, of the level that LEVEL names: short, middle or long
 #   make test-rest          what the middle level adds: every sample, more shapes on JAX, programs and wheels in processes of their own
 #   make test-pythons       lint, types and make quick on every other Python interpreter found on this machine
+#   make test-elsewhere     the tests of make quick in random order, with -W error, -O, as wheels, without a home, ... ; WAYS="order wheels" chooses
 #   make test-all           the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
 #   make test-latest        test and test-rest, with the newest release of everything
 #   make test-oldest        test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
@@ -34,7 +35,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation certificates
+.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation test-elsewhere certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -106,10 +107,12 @@ demo: $(READY)
 	@$(PY) examples/digits.py
 
 # Those rooms and programs that start processes, or are about other libraries, are not even collected.
+ON_NUMPY := tests -m quick $(addprefix --ignore tests/,consumers conformance parity precision plugins project)
+
 quick: $(READY)
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests on NumPy"
-	@$(PYTEST) $(SHARED) tests -m quick $(addprefix --ignore tests/,consumers conformance parity precision plugins project)
+	@$(PYTEST) $(SHARED) $(ON_NUMPY)
 
 test: $(READY)
 	@$(MAKE) --no-print-directory lint
@@ -285,6 +288,57 @@ $(BACKENDS_VENV)/.torch: plugins/multigrad-torch/pyproject.toml $(BACKENDS_VENV)
 	@$(PINNED) $(BACKENDS_PY) -m pip install --quiet --no-deps -e plugins/multigrad-torch
 	@echo "$(abspath $(TORCH))" > $$($(BACKENDS_PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth
 	@touch $@
+
+# -- what holds here holds elsewhere: the tests of make quick, the conformance suite on NumPy and the demo, started in other ways.
+#    SEED=... repeats a random order. With -O, Python leaves out the assertions of multigrad; pytest keeps those of the tests and of the suite.
+
+ALL_WAYS := order twice processes warnings optimized dev homeless read-only wheels
+WAYS ?= $(ALL_WAYS)
+SEED ?= $(shell date +%s)
+ELSEWHERE = $(UNDER) $(PY) $(FLAGS)
+HERE := $(SHARED)
+
+test-elsewhere: $(READY)
+	@failed=; for way in $(WAYS); do \
+	    before=$$(date +%s); $(MAKE) --no-print-directory elsewhere-$$way || failed="$$failed $$way"; \
+	    echo "== $$way with Python $(VERSION): $$(($$(date +%s) - before)) s"; \
+	done; if test -n "$$failed"; then echo "FAILED elsewhere:$$failed"; exit 1; fi
+
+UNDER := env
+elsewhere-order elsewhere-twice: UNDER := env PYTHONPATH=tests
+elsewhere-order: HERE = -p orders --shuffled $(SEED)
+elsewhere-twice: HERE := -p orders --twice
+elsewhere-processes: HERE := -n 4
+elsewhere-warnings: FLAGS := -W error
+elsewhere-warnings: HERE := $(SHARED) -W error
+elsewhere-optimized: FLAGS := -O
+elsewhere-dev: FLAGS := -X dev
+# Nobody can make a folder there, root included.
+elsewhere-homeless: UNDER := env HOME=/dev/null/home USERPROFILE=/dev/null/home
+# The environment lies in the repository.
+elsewhere-read-only: UNDER := unshare --mount --map-root-user sh -c 'mount --bind . . && mount -o remount,bind,ro . && cd "$$PWD" && exec "$$@"' -
+
+$(filter-out %-wheels,$(ALL_WAYS:%=elsewhere-%)): elsewhere-%: $(READY)
+	@echo "== elsewhere: $*"
+	@if ! $(UNDER) true; then echo "NOT TESTED: $* needs what this machine does not have, or does not permit"; exit 0; fi; set -e; \
+	$(ELSEWHERE) -m pytest -q -p no:cacheprovider $(HERE) $(ON_NUMPY); \
+	$(ELSEWHERE) -m pytest -q -p no:cacheprovider $(HERE) --pyargs multigrad_conformance --multigrad-backend numpy; \
+	$(ELSEWHERE) examples/digits.py --backend numpy
+
+# What is in this environment has nothing but what the wheels need, pytest-xdist and hypothesis. The tests are a copy, with the pages and
+# programs that some of them run, and without those that compare the sources with what tools/ writes.
+WHEELS = $(abspath $(VENV)-wheels)
+
+elsewhere-wheels: $(READY)
+	@echo "== elsewhere: wheels"
+	@rm -rf "$(WHEELS)"
+	@$(PINNED) $(PY) -m pip wheel --quiet --no-deps --wheel-dir "$(WHEELS)/dist" . $(PROJECTS:%=./%)
+	@"$(PYTHON)" -m venv "$(WHEELS)/env"
+	@$(PINNED) "$(WHEELS)/env/bin/python" -m pip install --quiet "$(WHEELS)"/dist/*.whl hypothesis pytest-xdist
+	@set -e; folder="$$(mktemp -d)"; trap 'rm -rf "$$folder"' EXIT; cp -r tests docs examples pyproject.toml "$$folder"; cd "$$folder"; \
+	"$(WHEELS)/env/bin/python" -m pytest -q -p no:cacheprovider $(SHARED) $(ON_NUMPY) \
+	    --ignore tests/typing/test_stubs.py --deselect tests/ops/test_docstrings.py::test_the_examples_are_fresh; \
+	"$(WHEELS)/env/bin/python" -m pytest -q -p no:cacheprovider $(SHARED) --pyargs multigrad_conformance --multigrad-backend numpy
 
 # -- the long level
 

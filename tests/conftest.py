@@ -26,6 +26,12 @@ import multigrad as mg
 from multigrad import registry
 from multigrad.errors import BackendError
 
+HERE = Path(__file__).parent
+# python -O leaves out the assertions of modules that pytest does not rewrite
+pytest.register_assert_rewrite(
+    *(path.stem for path in HERE.glob("*.py") if path.stem != "conftest")
+)
+
 BACKENDS = ("numpy", "strict", "jax")
 
 
@@ -40,7 +46,6 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
-HERE = Path(__file__).parent
 SWEPT_ON_JAX = (
     "consumers/test_array_api_extra",
     "func/test_vmap_indexing",

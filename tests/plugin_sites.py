@@ -69,7 +69,7 @@ class Site:
             [sys.executable, "-c", textwrap.dedent(code)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
             env=kept | {"PYTHONPATH": path} | environment,
         )

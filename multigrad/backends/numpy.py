@@ -84,7 +84,7 @@ def make() -> Backend:
                 )
             },
             "astype": astype,
-            "fft.irfftn": irfftn,
+            **{f"fft.{name}": over_several(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
             "from_dlpack": from_dlpack,
             "getitem": getitem,
             "linalg.diagonal": diagonal,
@@ -369,14 +369,23 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return out.copy() if copy and not out.flags.writeable else out
 
 
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The inverse of rfftn.
+def over_several(name: str) -> Callable[..., Any]:
+    """A Fourier transform over several axes: the last ones if `s` has lengths, and `axes` is None.
 
-    A last length of -1 means the length of the whole spectrum; NumPy takes it for that of the half.
+    NumPy deprecates this. For a last length of -1, the inverse of rfftn takes the length of the
+    whole spectrum; NumPy takes that of the half.
     """
-    if s is not None and s[-1] == -1:
-        s = (*s[:-1], 2 * (x.shape[-1 if axes is None else axes[-1]] - 1))
-    return np.fft.irfftn(x, s=s, axes=axes, norm=norm)
+    transform = getattr(np.fft, name)
+
+    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+        if s is not None and axes is None:
+            axes = tuple(range(-len(s), 0))
+        if name == "irfftn" and s is not None and s[-1] == -1:
+            s = (*s[:-1], 2 * (x.shape[axes[-1]] - 1))
+        return transform(x, s=s, axes=axes, norm=norm)
+
+    function.__name__ = name
+    return function
 
 
 # ----- scatters -----

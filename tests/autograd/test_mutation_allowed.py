@@ -481,6 +481,7 @@ def test_hooks_further_in_and_further_out(xp: Any) -> None:
     close(x.grad, 2 * X)
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_beside_observers(xp: Any) -> None:
     x = leaf(xp)
     with mg.autograd.detect_anomaly(), allowed(), mg.autograd.profiler.profile():

@@ -27,7 +27,7 @@ X = np.linspace(0.2, 2.0, 24).reshape(2, 3, 4)
 def in_python(program: str) -> str:
     """What a program prints in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -670,6 +670,8 @@ def test_tensors_with_a_history_must_be_arguments():
 # ----- Where the function itself is called -----
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+@pytest.mark.filterwarnings("ignore:Error detected in")
 def test_observers_are_honoured():
     g = func.compile(func.grad(lambda x: mg.sum(mg.sin(x))))
     g(X), g(X)
@@ -695,6 +697,7 @@ def test_observers_are_honoured():
         func.compile(func.grad(lambda x: mg.sum(mg.sqrt(x))))(-X)
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_hooks_inside_leave_it_uncompiled():
     packed = []
 

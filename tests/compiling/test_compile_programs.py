@@ -200,12 +200,12 @@ def recording_time(n):
         g(np.ones(10))
         return (time.thread_time() - start) / n
 
-    return min(once() for _ in range(3))
+    return min(once() for _ in range(5))
 
 
 def test_the_time_of_a_recording_is_linear_in_its_length():
     recording_time(10)
-    assert recording_time(3200) < 3 * recording_time(400)
+    assert recording_time(3200) < 4 * recording_time(400)  # if quadratic, 8
 
 
 @pytest.mark.sweep_after(20)

@@ -368,7 +368,7 @@ def test_python_runs_it_without_pytest() -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**__import__("os").environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"},
     )

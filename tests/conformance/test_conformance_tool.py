@@ -604,7 +604,7 @@ for run in (lambda: check_function(abs, 1.0), lambda: check_rule("tanh")):
         [sys.executable, "-O", "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "conformance")])},
     )

@@ -23,7 +23,6 @@ from multigrad_conformance.target import Target
 
 load()
 OURS = [op for op in OPS.values() if op.module.startswith("multigrad.")]
-pytestmark = pytest.mark.filterwarnings("ignore:.axes. should not be:DeprecationWarning")
 
 UNSEEN = {
     ("argsort", "stable"): "without it, equal elements may have any order, also the stable one",

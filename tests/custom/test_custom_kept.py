@@ -288,6 +288,7 @@ class TestWhatForwardComputed:
             )
 
     @WAYS
+    @pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
     def test_over_tensors(self, xp, way):
         f = way(xp)
         t = xp.asarray(raw(xp, X), requires_grad=True)
@@ -567,6 +568,8 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(values(t.grad), 2 * X * V)
         np.testing.assert_allclose(values(w.grad), 2 * X * X)
 
+    @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+    @pytest.mark.filterwarnings("ignore:Error detected in")
     def test_who_watches_does_not_matter(self, xp):
         f = saved(xp)
         t = xp.asarray(raw(xp, X), requires_grad=True)

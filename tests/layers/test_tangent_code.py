@@ -342,6 +342,7 @@ def test_agrees_with_the_general_path(mode: str) -> None:
     assert computed >= 60
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_programs_take_every_step() -> None:
     seen: list[Any] = []
     for seed in range(60):

@@ -63,6 +63,7 @@ class TestLeaves:
             check(copy.deepcopy(t), data)
             assert copy.deepcopy(t).dtype == t.dtype
 
+    @pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
     def test_the_gradient_may_have_a_history(self, xp: Any) -> None:
         x = leaf(xp, X)
         xp.sum(x**3).backward(create_graph=True)

@@ -86,6 +86,13 @@ def test_lengths_without_axes_are_those_of_the_last(name: str) -> None:
     check(f"fft.{name}", argument(name, 2, 3, 4), s=(5, 3))
 
 
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_lengths_without_axes_are_not_what_numpy_deprecates(name: str) -> None:
+    x, f = argument(name, 2, 3, 4), getattr(mg.fft, name)
+    np.testing.assert_array_equal(f(x, s=(5, 3)), f(x, s=(5, 3), axes=(-2, -1)))
+
+
 @pytest.mark.parametrize("name", ["fftn", "ifftn"])
 def test_over_no_axes_the_result_is_the_argument(name: str) -> None:
     """Its memory too, so that a write is noticed by what saved the other."""

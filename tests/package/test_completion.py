@@ -107,6 +107,7 @@ def test_help_begins_with_a_cheat_sheet() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_the_cheat_sheet_runs(capsys: Any) -> None:
     text = inspect.getdoc(mg) or ""
     code = "\n".join(line[4:] for line in text.splitlines() if line.startswith("    "))

@@ -31,9 +31,19 @@ ENDS = {
     "a pool that is left open": POOL
     + "pool = ThreadPoolExecutor(2)\nprint(list(pool.map(abs, range(3))))\n",
     "a pool and a status": POOL + "ThreadPoolExecutor(2).submit(abs, 1)\nsys.exit(3)\n",
-    "an error before a thread ends": "threading.Thread(target=lambda: (time.sleep(0.3), "
-    "print('done', file=sys.stderr))).start()\n"
-    "1 / 0\n",
+    "an error before a thread ends": (
+        "told, whole = '', threading.Event()\n"
+        "def write(text, write=sys.stderr.write):\n"
+        "    global told\n"
+        "    told += text\n"
+        "    done = write(text)\n"
+        "    if told.endswith('by zero\\n'):\n"
+        "        whole.set()\n"
+        "    return done\n"
+        "sys.stderr.write = write\n"
+        "threading.Thread(target=lambda: (whole.wait(), print('done', file=sys.stderr))).start()\n"
+        "1 / 0\n"
+    ),
     "a daemon": "threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n",
     "another folder": (
         "import os, pathlib\nos.chdir('/')\nprint(pathlib.Path(__file__).read_text() != '')\n"
@@ -82,7 +92,7 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env=environment,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     done.stderr = re.sub("0x[0-9a-f]+", "0x", done.stderr)
     return done

@@ -24,7 +24,8 @@ from multigrad import cli, templates
 from multigrad.backends.spec import Capabilities
 from multigrad.templates.look import look
 
-RULES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]["select"]
+PROJECT = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+RULES = tomllib.loads(PROJECT)["tool"]["ruff"]["lint"]["select"]
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def test_what_a_library_can_do_is_written_into_its_backend(written: Path) -> Non
 
 
 def test_what_is_written_has_the_format_of_the_project(written: Path) -> None:
-    width = re.search(r"^line-length = .*$", (ROOT / "pyproject.toml").read_text(), re.M)[0]
+    width = re.search(r"^line-length = .*$", PROJECT, re.M)[0]
     folders = ["multigrad-toy-arrays", "multigrad-toys"]
     for folder in folders:
         assert f"\n{width}\n" in (written / folder / "pyproject.toml").read_text()

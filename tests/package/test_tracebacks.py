@@ -327,7 +327,7 @@ def run(*arguments: str, feed: str = "", **environment: str) -> subprocess.Compl
         capture_output=True,
         text=True,
         env=clean | environment,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

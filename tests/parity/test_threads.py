@@ -146,14 +146,14 @@ def test_a_thread_starts_enabled_and_keeps_to_itself(side):
         seen.append(enabled(side))
         with side.no_grad():
             inside.set()
-            checked.wait(10)
+            assert checked.wait(60)
             seen.append(enabled(side))
         seen.append(enabled(side))
 
     with side.no_grad():
         thread = threading.Thread(target=work)
         thread.start()
-        inside.wait(10)
+        assert inside.wait(60)
         assert not enabled(side)
     assert enabled(side)  # while the thread is inside no_grad
     checked.set()
@@ -169,13 +169,13 @@ def test_the_mode_of_a_pass_does_not_reach_another_thread():
 
     def hook(g):
         inside.set()
-        checked.wait(10)
+        assert checked.wait(60)
         seen.append(mg.is_grad_enabled())
 
     y.register_hook(hook)
     thread = threading.Thread(target=mg.sum(y).backward)
     thread.start()
-    inside.wait(10)
+    assert inside.wait(60)
     assert mg.is_grad_enabled() and (x * 3).requires_grad
     checked.set()
     thread.join()

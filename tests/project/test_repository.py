@@ -67,6 +67,12 @@ def test_the_tests_run_on_every_system_python_numpy_and_jax() -> None:
     ]
 
 
+def test_other_circumstances_are_tried_every_night() -> None:
+    job = load(ROOT / ".github" / "workflows" / "nightly.yml")["jobs"]["elsewhere"]
+    assert job["strategy"]["matrix"]["python"] == pythons()
+    assert {"run": "make test-elsewhere PYTHON=python"} in job["steps"]
+
+
 def test_a_release_is_published_by_trust_and_after_its_wheels_were_tested() -> None:
     jobs = load(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
     assert jobs["wheel"]["needs"] == "build" and jobs["publish"]["needs"] == "wheel"

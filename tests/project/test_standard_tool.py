@@ -18,7 +18,7 @@ def run(checkout: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(TOOL), "numpy"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env=os.environ | {"ARRAY_API_TESTS": checkout},
     )

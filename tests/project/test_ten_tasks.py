@@ -116,7 +116,7 @@ def test_the_library_of_the_readme_is_differentiated(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

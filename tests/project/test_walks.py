@@ -97,7 +97,7 @@ def walk(argument: Any, program: Callable[[Any], Any]) -> set[tuple[str, str]]:
 def test_a_walk_is_short(name: str, functions: int, files: int) -> None:
     """In a process of its own, where no other test has left a way that is taken less often."""
     done = subprocess.run(
-        [sys.executable, __file__, name], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, __file__, name], capture_output=True, text=True, timeout=300, check=True
     )
     seen = [tuple(line.split()) for line in done.stdout.splitlines()]
     where = sorted({file for file, _ in seen})

@@ -1011,7 +1011,7 @@ def breaks(tmp_path: Path, text: str, *arguments: str) -> subprocess.CompletedPr
         text=True,
         env=environment,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

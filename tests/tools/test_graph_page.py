@@ -267,4 +267,4 @@ def test_the_script_is_javascript(tmp_path: Path) -> None:
     from multigrad.tools.report.script import SCRIPT
 
     (tmp_path / "page.js").write_text(f'"use strict";\n{viewer.SCRIPT}{SCRIPT}')
-    subprocess.run([node, "--check", "page.js"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([node, "--check", "page.js"], cwd=tmp_path, check=True, timeout=300)

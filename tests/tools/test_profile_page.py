@@ -86,13 +86,15 @@ def checkpointed(w: Any, x: Any) -> None:
 @pytest.mark.parametrize("program", [eager, compiled, checkpointed], ids=lambda f: f.__name__)
 def test_the_parts_are_the_run(tmp_path: Path, program: Any) -> None:
     w, x = mg.asarray(np.full((60, 60), 0.01), requires_grad=True), mg.asarray(np.ones((50, 60)))
+    around = time.perf_counter_ns()
     with mg.profile_page(tmp_path / "run.html"):
-        start = time.perf_counter()
+        start = time.perf_counter_ns()
         program(w, x)
-        taken = time.perf_counter() - start
+        taken = time.perf_counter_ns() - start
+    around = time.perf_counter_ns() - around
     data = written(tmp_path / "run.html")
     parts = [data["totals"][p] for p in ("forward", "backward", "python", "recording")]
-    assert sum(parts) == data["end"] == pytest.approx(1e9 * taken, rel=0.05) and min(parts) > 0
+    assert taken <= sum(parts) == data["end"] <= around and min(parts) > 0
     assert any(
         "func.compile run their operations one by one" in note for note in data["notes"]
     ) == (program is compiled)

@@ -303,14 +303,14 @@ def test_a_thread_that_goes_on_after_the_end_is_not_recorded():
     def run():
         x * x
         begun.set()
-        go.wait(10)
+        assert go.wait(60)
         with record_function("late"):
             x + x
 
     with profile(record_shapes=True) as prof:
         thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
         thread.start()
-        begun.wait(10)
+        assert begun.wait(60)
     # operations are watched again, and the thread still has the frame of the first one
     with profile() as other:
         go.set()

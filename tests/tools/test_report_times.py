@@ -23,7 +23,7 @@ import numpy as np, multigrad as mg
 from multigrad.autograd.profiler import record_function
 def slow(x):
     return mg.tanh(x)
-w = mg.asarray(np.ones((20, 30)), requires_grad=True)
+w = mg.asarray(np.ones((300, 400)), requires_grad=True)
 w.register_hook(lambda g: time.sleep(0.05))
 for step in range(2):
     with record_function("step"):

@@ -54,16 +54,18 @@ def check_vjp(f: Function, x: Any) -> None:
     space, out = vspace(x), vspace(y)
     v, w = space.randn(), out.randn()
     gradient = space.covector(vjp(out.covector(w)))
-    assert vspace(gradient) == space, (
-        f"the gradient of {get_name(f)} has the space {vspace(gradient)}, its argument {space}"
-    )
+    if vspace(gradient) != space:
+        raise AssertionError(
+            f"the gradient of {get_name(f)} has the space {vspace(gradient)}, its argument {space}"
+        )
     exact = space.inner_prod(v, gradient)
     numeric = out.inner_prod(w, make_numerical_jvp(f, x)(v))
-    assert scalar_close(numeric, exact), (
-        f"Derivative (VJP) check of {get_name(f)} failed with arg {x}:\n"
-        f"analytic: {exact}\n"
-        f"numeric:  {numeric}"
-    )
+    if not scalar_close(numeric, exact):
+        raise AssertionError(
+            f"Derivative (VJP) check of {get_name(f)} failed with arg {x}:\n"
+            f"analytic: {exact}\n"
+            f"numeric:  {numeric}"
+        )
 
 
 def check_jvp(f: Function, x: Any) -> None:
@@ -78,11 +80,11 @@ def check_jvp(f: Function, x: Any) -> None:
 def check_equivalent(x: Any, y: Any) -> None:
     """Raise AssertionError unless two values have one space and agree along a random vector."""
     space, other = vspace(x), vspace(y)
-    assert space == other, f"VSpace mismatch:\nx: {space}\ny: {other}"
+    if space != other:
+        raise AssertionError(f"VSpace mismatch:\nx: {space}\ny: {other}")
     v = space.randn()
-    assert scalar_close(space.inner_prod(x, v), space.inner_prod(y, v)), (
-        f"Value mismatch:\nx: {x}\ny: {y}"
-    )
+    if not scalar_close(space.inner_prod(x, v), space.inner_prod(y, v)):
+        raise AssertionError(f"Value mismatch:\nx: {x}\ny: {y}")
 
 
 @unary_to_nary

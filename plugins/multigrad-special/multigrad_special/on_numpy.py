@@ -76,6 +76,27 @@ def stdtrit(df: Any, p: Any, /) -> Any:
     return value.astype(np.result_type(df, p, 1.0), copy=False)
 
 
+def _of_trials(name: str) -> Callable[..., Any]:
+    """bdtr, bdtrc or bdtri: SciPy deprecates a number of trials `n` of a floating dtype.
+
+    It is truncated as in SciPy. The result is nan where SciPy's integer cannot hold it.
+    """
+
+    def call(k: Any, n: Any, p: Any, /) -> Any:
+        function = __getattr__(name)
+        if np.asarray(n).dtype.kind != "f":
+            return function(k, n, p)
+        known = np.abs(np.asarray(n, np.float64)) < 2.0**31
+        value = function(k, np.where(known, n, 0).astype(np.int64), p)
+        return np.where(known, value, np.nan)[()].astype(np.result_type(k, n, p, 1.0), copy=False)
+
+    call.__name__ = name
+    return call
+
+
+bdtr, bdtrc, bdtri = map(_of_trials, ("bdtr", "bdtrc", "bdtri"))
+
+
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
     """`scipy.special.<name>` with a result in the dtype that NumPy promotes its arguments to.

@@ -488,6 +488,25 @@ def test_flatten_and_back() -> None:
     check_equivalent(back(f(at)), x)
 
 
+def test_checks_fail_without_assertions_too() -> None:
+    program = """
+import multigrad_autograd as ag, multigrad_autograd.numpy as np
+from multigrad_autograd.extend import defvjp, primitive
+from multigrad_autograd.test_util import check_equivalent, check_grads
+wrong = primitive(lambda x: x * x)
+defvjp(wrong, lambda ans, x: lambda g: g * x)
+for check in (lambda: check_grads(wrong, modes=["rev"], order=1)(2.0), lambda: check_equivalent(1.0, np.ones(2))):
+    try:
+        check()
+    except AssertionError as error:
+        print(str(error).partition(" ")[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["Derivative", "VSpace"], done.stderr
+
+
 def test_a_check_that_fails_says_so() -> None:
     @extend.primitive
     def wrong(x: Any) -> Any:

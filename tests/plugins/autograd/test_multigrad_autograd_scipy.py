@@ -232,7 +232,7 @@ def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", str(program)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -708,7 +708,7 @@ def test_gradients_are_those_of_hips_autograd() -> None:
             [sys.executable, "-c", PEERS.format(ours=ours)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=True,
         ).stdout
         for ours in (True, False)

@@ -46,11 +46,17 @@ def client() -> Iterator[Any]:
         yield client
 
 
-def noted(block: Any, folder: str, pause: float = 0.0, block_info: Any = None) -> Any:
-    """A chunk of random numbers. Each time it is made, a file says so."""
+def noted(block: Any, folder: str, wait: bool = False, block_info: Any = None) -> Any:
+    """A chunk of random numbers. Each time it is made, a file says so.
+
+    With `wait`, the third chunk and later ones wait for a worker's end.
+    """
     number = block_info[None]["chunk-location"][0]
     Path(folder, f"{number}-{time.monotonic_ns()}-{os.getpid()}").touch()
-    time.sleep(pause)
+    while (
+        wait and len(made(Path(folder))) >= 3 and not Path(folder).with_suffix(".killed").exists()
+    ):
+        time.sleep(0.01)
     return np.random.default_rng(number).standard_normal(block.shape)
 
 
@@ -59,11 +65,11 @@ def made(folder: Path) -> list[int]:
     return sorted(int(p.name.partition("-")[0]) for p in folder.iterdir())
 
 
-def data_of(size: float, folder: Path, pause: float = 0.0) -> Any:
+def data_of(size: float, folder: Path, wait: bool = False) -> Any:
     rows = int(size / 8 / COLUMNS)
     blank = da.empty((rows, COLUMNS), chunks=(CHUNK, COLUMNS), dtype=float)
     return da.map_blocks(
-        noted, blank, folder=str(folder), pause=pause, dtype=float, meta=np.empty((0, 0))
+        noted, blank, folder=str(folder), wait=wait, dtype=float, meta=np.empty((0, 0))
     )
 
 
@@ -118,20 +124,21 @@ def test_a_worker_that_is_killed_in_mid_pass_loses_nothing(client: Any, tmp_path
     the place of an array in memory, also undisturbed.
     """
 
-    def planned(folder: Path) -> tuple[Any, Any]:
+    def planned(folder: Path, wait: bool = False) -> tuple[Any, Any]:
         folder.mkdir()
-        x = da.rint(data_of(100e6, folder, pause=0.2))
+        x = da.rint(data_of(100e6, folder, wait))
         w = mg.asarray(da.from_array(np.zeros(COLUMNS)), requires_grad=True)
         value = mg.sum((mg.asarray(x) @ w - mg.asarray(x @ np.rint(TRUTH))) ** 2)
         value.backward()
         return value, w.grad
 
     quiet = dask.compute(*planned(tmp_path / "undisturbed"))
-    futures = client.compute(planned(tmp_path / "disturbed"))
+    futures = client.compute(planned(tmp_path / "disturbed", wait=True))
     while len(made(tmp_path / "disturbed")) < 3:
         time.sleep(0.01)
     newest = max((tmp_path / "disturbed").iterdir(), key=lambda p: int(p.name.split("-")[1]))
     os.kill(int(newest.name.split("-")[2]), signal.SIGKILL)  # while it makes that chunk
+    (tmp_path / "disturbed.killed").touch()
     value, gradient = client.gather(futures)
     assert value == quiet[0] and np.array_equal(gradient, quiet[1])
     again = made(tmp_path / "disturbed")

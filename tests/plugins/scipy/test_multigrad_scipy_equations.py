@@ -680,7 +680,7 @@ def test_the_guides_run(guide: str, tmp_path: Path) -> None:
         [sys.executable, "-W", "error", str(program)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ import scipy.special
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("error::DeprecationWarning"),
 ]
 
 RANDOM = np.random.default_rng(7)
@@ -181,6 +181,21 @@ def test_inverses_have_the_inverse_derivatives(
     *direct, density = gradients(light, function, *args[:-1], x, by=by)
     np.testing.assert_allclose(last, 1 / density, rtol=1e-12)
     np.testing.assert_allclose(slopes, [-g / density for g in direct], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc", "bdtri"])
+def test_trials_may_be_floats(name: str, dtype: str) -> None:
+    """SciPy deprecates them, and truncates them."""
+    function = getattr(mg.special, name)
+    k, n, p = (np.asarray(v, dtype) for v in ([1, 0, 3, 1, 1], [3, 2.5, 7, NAN, INF], [0.25] * 5))
+    found = function(k, n, mg.asarray(p))
+    whole = function(k[:3], np.asarray([3, 2, 7]), mg.asarray(p[:3]))
+    assert found.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(
+        found[:3].array, whole.array, rtol=1e-3 if dtype == "float16" else 1e-6
+    )
+    assert np.all(np.isnan(found[3:].array))
 
 
 def test_quantiles_next_to_1_keep_the_digits_of_their_derivative(light: Any) -> None:
