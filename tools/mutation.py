@@ -14,11 +14,12 @@ rules change elsewhere.
 
 engine: A negated condition, a returned None, exchanged arguments, a dropped statement or lock. The
 sample takes the same number of mutants in each room, from as many functions as possible. The tests
-are those that execute the statement, of the tests that `make quick` runs and of tests/parity: those
-of the room first, then the fastest ones of each test function, for LIMIT seconds. Which statements
-a test executes is recorded once, in the environment's folder, until multigrad/ or tests/ change.
-`--tests` takes other paths than tests/, `--deselect` leaves paths out, and `--compare` prints what
-differs from a run that `--json` has written: together they show what a test file adds.
+are those on NumPy that execute the statement, of the short level: those of the room first, then the
+fastest ones of each test function, up to a limit of seconds. Which statements a test executes is
+recorded once, in the environment's folder, until multigrad/ or tests/ change. `--tests` takes other
+paths than tests/, as `--tests tests/properties -m ""`, `--deselect` leaves paths out, and
+`--compare` prints what differs from a run that `--json` has written: together they show what a test
+file adds.
 
 Equivalent mutants, which give the same results, are listed with a reason in
 tools/mutation_equivalent.txt: `key | reason`, with the key that this command prints for a survivor.
@@ -62,12 +63,13 @@ from mistakes import Mistake, Mutant, in_engine, in_rules, mutants
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("memory", "core", "dispatch", "layers", "backward", "compiling", "custom", "func")
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.txt")
-RECORD = Path(sys.prefix) / "mutation.pickle"
 WANTED = {"rules": 0.95, "engine": 0.80}
 SECONDS = 180
 """The longest that a mutant may take, as a deadlock does."""
-FIRST, LIMIT = 40, 20.0
-"""How many tests are tried first, and how many seconds of tests after them."""
+NUMPY = "not slow and not sweep"
+"""The markers of the tests to take; with these ones, only those on NumPy are taken."""
+FIRST = 40
+"""How many tests are tried first."""
 FULL = "full level: "
 
 Lines = set[tuple[str, int]]
@@ -237,36 +239,34 @@ class _Counting(ast.NodeTransformer):
         yield statement
 
 
-def _digest(paths: Sequence[str]) -> str:
-    """Return a digest of the options and of what a record depends on."""
-    text = hashlib.sha256(repr(paths).encode())
-    for folder in ("multigrad", "tests"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            text.update(file.read_bytes())
-    return text.hexdigest()
-
-
-def recorded(paths: Sequence[str]) -> Record:
+def recorded(paths: Sequence[str], marker: str) -> Record:
     """Return which statements of the rooms each test executes, from the file of the last time."""
-    digest = _digest(paths)
-    if RECORD.exists():
-        record: Record = pickle.loads(RECORD.read_bytes())
-        if record.digest == digest:
-            return record
+    options = hashlib.sha256(repr((paths, marker)).encode())
+    file = Path(sys.prefix) / f"mutation-{options.hexdigest()[:8]}.pickle"
+    text = hashlib.sha256()
+    for folder in ("multigrad", "tests"):
+        for source in sorted((ROOT / folder).rglob("*.py")):
+            text.update(source.read_bytes())
+    digest = text.hexdigest()
+    if file.exists():
+        found: Record = pickle.loads(file.read_bytes())
+        if found.digest == digest:
+            return found
     print("recording which statements each test executes", file=sys.stderr)
     run = subprocess.run(
-        [sys.executable, __file__, "--record", digest, "--tests", *paths],
+        [sys.executable, __file__, "--record", str(file), digest, "--tests", *paths, "-m", marker],
         env=_environment("engine"),
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
     if run.returncode:
         raise SystemExit(f"recording failed:\n{run.stdout}{run.stderr}")
     print(run.stdout.splitlines()[-1], file=sys.stderr)
-    return pickle.loads(RECORD.read_bytes())  # type: ignore[no-any-return]
+    return pickle.loads(file.read_bytes())  # type: ignore[no-any-return]
 
 
-def record(digest: str, paths: Sequence[str]) -> None:
+def record(file: Path, digest: str, paths: Sequence[str], marker: str) -> None:
     """Run the tests over counting sources, and write the record. A test that fails is left out."""
     import builtins
 
@@ -284,6 +284,11 @@ def record(digest: str, paths: Sequence[str]) -> None:
     failed: set[str] = set()
 
     class Recording:
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            if marker == NUMPY:
+                items[:] = [item for item in items if _is_on_numpy(item)]
+
         @pytest.hookimpl(wrapper=True)
         def pytest_runtest_protocol(self, item: Any) -> Any:
             made.imported.update(executed)
@@ -301,15 +306,29 @@ def record(digest: str, paths: Sequence[str]) -> None:
     sys.meta_path.insert(0, _Finder({f"multigrad.{room}" for room in ROOMS}, count))
     away = ("consumers", "conformance", "precision", "plugins", "project")
     ignored = [f"--ignore={ROOT / 'tests' / name}" for name in away]
-    pytest.main([*_OPTIONS, "-m", "quick", *ignored, *paths], plugins=[Recording()])
+    status = pytest.main([*_OPTIONS, "-m", marker, *ignored, *paths], plugins=[Recording()])
+    if status not in (0, 1):
+        raise SystemExit(f"pytest ended with {status}")
     for test in failed:
         made.tests.pop(test, None)
-    RECORD.write_bytes(pickle.dumps(made))
-    print(f"{len(made.tests)} tests, {len(failed)} left out: {sorted(failed)}")
+    file.write_bytes(pickle.dumps(made))
+    print(f"{len(made.tests)} tests; {len(failed)} that fail or skip are left out")
 
 
-def tests_of(sample: Sequence[Mutant], made: Record, deselected: Sequence[str]) -> list[Trial]:
-    """Return the mutants with the tests that execute their statements, in the order to try."""
+def _is_on_numpy(item: Any) -> bool:
+    """Return whether a test runs on NumPy in the process of pytest."""
+    of = getattr(item, "callspec", None)
+    texts = [x for x in of.params.values() if isinstance(x, str)] if of else []
+    return "numpy" in texts or item.get_closest_marker("quick") is not None
+
+
+def tests_of(
+    sample: Sequence[Mutant], made: Record, deselected: Sequence[str], limit: float
+) -> list[Trial]:
+    """Return the mutants with the tests that execute their statements, in the order to try.
+
+    They are tests that together take `limit` seconds.
+    """
     number = {place: n for n, place in enumerate(made.places)}
     at: defaultdict[int, list[str]] = defaultdict(list)
     chosen = {name: t for name, t in made.tests.items() if not name.startswith(tuple(deselected))}
@@ -336,7 +355,7 @@ def tests_of(sample: Sequence[Mutant], made: Record, deselected: Sequence[str]) 
         for name in names:
             total += chosen[name][0]
             kept.append(name)
-            if total > LIMIT and len(kept) >= FIRST:
+            if total > limit and len(kept) >= FIRST:
                 break
         trials.append(Trial(mutant, kept, 10 + 4 * total))
     return trials
@@ -577,7 +596,7 @@ def trials_of_engine(options: argparse.Namespace) -> list[Trial]:
         found = in_order(mutants_of(room, in_engine), options.seed, spread=True)
         sample += found[: -(-options.count // len(ROOMS)) or None]
     sample = [m for m in sample if options.only in m.key]
-    return tests_of(sample, recorded(options.tests), options.deselect)
+    return tests_of(sample, recorded(options.tests, options.m), options.deselect, options.limit)
 
 
 def equivalents() -> dict[str, str]:
@@ -619,6 +638,12 @@ def main() -> int:
         "--deselect", nargs="+", default=[], metavar="PATH", help="tests of the engine to leave out"
     )
     parser.add_argument(
+        "-m", default=NUMPY, metavar="MARKERS", help="the markers of those tests, as in pytest"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=20, metavar="SECONDS", help="of tests of a mutant"
+    )
+    parser.add_argument(
         "--full",
         action="store_true",
         help="say of each rule that survives which test of the full level kills it",
@@ -626,7 +651,7 @@ def main() -> int:
     parser.add_argument("--json", metavar="PATH", help="write what became of each")
     parser.add_argument("--compare", metavar="PATH", help="print what differs from that --json")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--record", help=argparse.SUPPRESS)
+    parser.add_argument("--record", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker or options.record:
         sys.path.remove(str(Path(__file__).parent))  # tools/parity.py would hide tests/parity
@@ -634,7 +659,7 @@ def main() -> int:
         worker(options.worker, options.full)
         return 0
     if options.record:
-        record(options.record, options.tests)
+        record(Path(options.record[0]), options.record[1], options.tests, options.m)
         return 0
     known = equivalents()
     status = 0

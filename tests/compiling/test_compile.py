@@ -246,6 +246,7 @@ def test_numbers_are_arguments_that_do_not_promote():
         lambda x, t: x**t,
         lambda x, t: mg.pow(x, t).array if 0 else x / t,
         lambda x, t: np.where(x > 2, t, x),
+        lambda x, t: np.where(x > 2, x.astype(np.float32), t),
         lambda x, t: x + (t > 2),
         lambda x, t: [t, -t, abs(t), t % 2, divmod(7, t), t // 2, t / 2, t == 3],
         lambda x, t: x * np.sqrt(t),

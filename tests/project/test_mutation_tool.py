@@ -72,7 +72,7 @@ def test_tests_that_execute_the_statement_are_tried_those_of_the_room_first(tool
     tests["tests/core/b.py::slow"] = 3.0, tool.array("I", [0, 1])
     tests["tests/core/b.py::other"] = 0.1, tool.array("I", [1])
     record = tool.Record("", [(mutant.path, 4), (mutant.path, 7)], set(), tests)
-    (trial,) = tool.tests_of([mutant], record, ["tests/a.py::q"])
+    (trial,) = tool.tests_of([mutant], record, ["tests/a.py::q"], 20)
     assert trial.tests == ["tests/core/b.py::slow", "tests/a.py::t[1]", "tests/a.py::t[0]"]
 
 
