@@ -64,7 +64,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("memory", "core", "dispatch", "layers", "backward", "compiling", "custom", "func")
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.txt")
 WANTED = {"rules": 0.95, "engine": 0.80}
-SECONDS = 180
+SECONDS = 600
 """The longest that a mutant may take, as a deadlock does."""
 NUMPY = "not slow and not sweep"
 """The markers of the tests to take; with these ones, only those on NumPy are taken."""

@@ -447,7 +447,7 @@ def update(w, g, lr):
 
 
 def test_arguments_are_written():
-    g = same(update, (X, X, 0.1), (X, X + 1, 0.2), (X, X, 0.3))
+    g = same(update, (X, X, 0.1), (X, X + 1, 0.2), (X + 1, X, 0.3))
     assert any(isinstance(step, Write) for step in g.programs[0].steps)
     w = X.copy()
     assert g(w, X, 0.5) is None
