@@ -447,7 +447,8 @@ def update(w, g, lr):
 
 
 def test_arguments_are_written():
-    g = same(update, (X, X, 0.1), (X, X + 1, 0.2), (X + 1, X, 0.3))
+    same(update, (X, X, 0.1), (X, X + 1, 0.2), (X, X, 0.3), programs=None)
+    g = same(update, (X, 2 * X, 0.1), (X, X + 1, 0.2), (X + 1, X, 0.3))
     assert any(isinstance(step, Write) for step in g.programs[0].steps)
     w = X.copy()
     assert g(w, X, 0.5) is None
