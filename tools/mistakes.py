@@ -188,7 +188,7 @@ def in_engine(node: ast.AST) -> Iterator[Mistake]:
 
 def _in_statement(node: ast.stmt) -> Iterator[Mistake]:
     match node:
-        case ast.Return(value) if value is not None and ast.unparse(value) != "None":
+        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
             yield "returned value", value, ast.Constant(None)
             if isinstance(value, ast.Call) and value.args and not _starred(value.args[0]):
                 yield "returned value", value, value.args[0]
@@ -224,12 +224,14 @@ def _starred(*arguments: ast.expr) -> bool:
 def _skipped(node: ast.AST) -> bool:
     """Return whether a node has no effect on the meaning of a program.
 
-    Examples are annotations, assertions, texts, and an inferred length, for which NumPy takes any
-    negative number.
+    Examples are annotations, assertions, texts, methods without a body, and an inferred length, for
+    which NumPy takes any negative number.
     """
     return (
         isinstance(node, ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom)
         or (isinstance(node, ast.Tuple) and ast.unparse(node) == "(-1,)")
+        or (isinstance(node, ast.keyword) and node.arg == "strict")
+        or (isinstance(node, ast.Raise) and ast.unparse(node) == "raise NotImplementedError")
         or (isinstance(node, ast.FunctionDef) and node.name in ("__repr__", "__str__"))
         or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__")

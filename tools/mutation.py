@@ -545,7 +545,10 @@ def attempt(part: str, trials: Sequence[Trial], jobs: int, full: bool = False) -
                 trial.by = json.loads(process.stdout.readline())
                 trial.seconds = round(time.monotonic() - started, 1)
                 done = f"{len(trials) - len(waiting)} of {len(trials)}, {trial.seconds:4.1f} s"
-                print(f"{done}: {trial.mutant.key}: {trial.by or 'survived'}", file=sys.stderr)
+                print(
+                    f"{done}: {trial.mutant.key}: {trial.by.partition(chr(10))[0] or 'survived'}",
+                    file=sys.stderr,
+                )
             process.stdin.close()
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -706,14 +709,19 @@ def report(part: str, trials: Sequence[Trial], known: dict[str, str]) -> int:
         )
     for t in wrong:
         print(f"killed, yet listed as equivalent: {t.mutant.key}")
+    for t in trials:
+        if t.by.startswith("the process ended"):
+            print(f"killed by the end of its process: {t.mutant.key}: {t.by}")
     for what in ("kind", "room"):
-        tried = Counter(getattr(t.mutant, what) for t in trials)
+        tried = Counter(getattr(t.mutant, what) for t in trials if t.mutant.key not in known)
         lost = Counter(getattr(t.mutant, what) for t in alive)
         print("; ".join(f"{name}: {n - lost[name]} of {n}" for name, n in sorted(tried.items())))
     others = len(trials) - len(survivors) + len(alive)
     rate = (others - len(alive)) / max(others, 1)
+    unseen = sum(not t.tests for t in alive)
     print(
         f"{part}: {len(trials)} mutants: {others - len(alive)} killed, {len(alive)} survived, "
+        f"{f'{unseen} of them in statements that no test executes, ' * bool(unseen)}"
         f"{len(survivors) - len(alive)} equivalent; {rate:.1%}; "
         f"{sum(t.seconds for t in trials) / max(len(trials), 1):.1f} s each"
     )
