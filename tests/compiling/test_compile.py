@@ -471,6 +471,19 @@ def test_arguments_are_written():
     same(lambda a: np.add(a, 1.0, out=a), (X,), (X + 1,), (X + 2,))
 
 
+def test_parts_of_one_memory_are_written_by_the_program_unless_they_overlap():
+    def f(a, b):
+        called.append(a)
+        a += b
+
+    compiled, called = func.compile(f), []
+    for n in range(4):
+        whole = np.arange(4.0)
+        compiled(whole[:2], whole[2:] if n < 3 else whole[1:3])
+        np.testing.assert_array_equal(whole, [2, 4, 2, 3] if n < 3 else [1, 3, 2, 3])
+    assert len(called) == 3  # recorded, compared, and called where they overlap
+
+
 def test_tensors_are_written():
     def f(w, g):
         w -= 0.5 * g
