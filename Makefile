@@ -23,7 +23,7 @@
 #   make test-special       the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
-#   make test-mutation      300 mistakes planted in the derivative rules, one at a time: those that the short level of the suite does not see
+#   make test-mutation      mistakes planted one at a time, 300 in derivative rules and 300 in the engine: those that no test sees; ARGS=engine chooses
 #   make test-gpu           conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity        the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers          try other libraries' calls on Tensors, record what they do, and write docs/consumers.md

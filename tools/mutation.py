@@ -1,235 +1,90 @@
-"""Mutation test: mutants of multigrad's rules, and which survive the short conformance level.
+"""Mutation test: mutants of multigrad, and which of them survive the tests.
 
-    make test-mutation      (python tools/mutation.py [--count 300] [--seed 17] [--jobs 2]
-                            [--only TEXT] [--json PATH])
+    make test-mutation      (python tools/mutation.py [rules] [engine] [--count 300] [--seed 17]
+                            [--jobs 2] [--only TEXT] [--json PATH] [--compare PATH]
+                            [--tests PATH ...] [--deselect PATH ...])
 
-A mutant is one small mistake in one rule: a wrong sign, a missing conjugate or real part, a dropped
-term, a wrong axis, swapped arguments, a comparison of another strictness, another constant. A
-seeded sample is tried, each mutant in its own process on NumPy. The tests are the short cells of
-the operations whose rules contain the line, or call a kernel that does, until one fails. Each
+A mutant is one small mistake, of the tables in tools/mistakes.py. Each of a seeded sample is tried
+in a process of its own on NumPy, until a test fails.
+
+rules: A wrong sign, a missing conjugate, a dropped term, a wrong axis, another constant. The tests
+are the short cells of the operations whose rules contain the line, or call a kernel that does. Each
 mutant's membership in the sample depends on that mutant alone, so the sample hardly changes when
-rules change elsewhere. Equivalent mutants, which give the same derivative, are listed with a reason
-in tools/mutation_equivalent.txt: `key | reason`, with the key that this command prints for a
-survivor. The exit status is 1 if less than 95 % of the others are killed, or if a listed mutant is
-killed.
+rules change elsewhere.
+
+engine: A negated condition, a returned None, exchanged arguments, a dropped statement or lock. The
+sample takes the same number of mutants in each room, from as many functions as possible. The tests
+are those on NumPy that execute the statement, of the short level: those of the room first, then the
+fastest ones of each test function, up to a limit of seconds. Which statements a test executes is
+recorded once, in the environment's folder, until multigrad/ or tests/ change. `--tests` takes other
+paths than tests/, as `--tests tests/properties -m ""`, `--deselect` leaves paths out, and
+`--compare` prints what differs from a run that `--json` has written: together they show what a test
+file adds.
+
+Equivalent mutants, which give the same results, are listed with a reason in
+tools/mutation_equivalent.txt: `key | reason`, with the key that this command prints for a survivor.
+The exit status is 1 if the share of the others that is killed is less than WANTED has, if a listed
+mutant is killed, or if a test that killed a mutant fails without one.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import dis
 import functools
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
 import os
+import pickle
 import re
+import resource
+import select
 import signal
 import subprocess
 import sys
 import time
 import zlib
-from collections import Counter, deque
+from array import array
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import resolve_name
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from mistakes import Mistake, Mutant, in_engine, in_rules, mutants
+
 ROOT = Path(__file__).resolve().parent.parent
-OPS = ROOT / "multigrad" / "ops"
+ROOMS = ("memory", "core", "dispatch", "layers", "backward", "compiling", "custom", "func")
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.txt")
-WANTED = 0.95
-SECONDS = 120
+WANTED = {"rules": 0.95, "engine": 0.80}
+SECONDS = 600
+"""The longest that a mutant may take, as a deadlock does."""
+NUMPY = "not slow and not sweep"
+"""The markers of the tests to take; with these ones, only those on NumPy are taken."""
+FIRST = 40
+"""How many tests are tried first."""
 FULL = "full level: "
 
 Lines = set[tuple[str, int]]
+Place = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One mistake: place, kind, text before and after, affected operations, and mutated source."""
+@dataclass
+class Trial:
+    """A mutant, the names of its tests or operations in the order to try, and what killed it."""
 
-    key: str
-    path: str
-    line: int
-    kind: str
-    before: str
-    after: str
-    operations: tuple[str, ...]
-    source: str
-
-
-# ----- mistakes -----
-
-
-def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the kinds of mistakes at a node, with the replaced node."""
-    if isinstance(node, ast.BinOp):
-        yield from _in_sum(node)
-        if isinstance(node.op, ast.Sub | ast.Div | ast.MatMult | ast.Pow):
-            yield "swapped arguments", ast.BinOp(node.right, node.op, node.left)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield "sign", node.operand
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        other = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}.get(
-            type(node.ops[0])
-        )
-        if other is not None:
-            yield "strictness", ast.Compare(node.left, [other()], node.comparators)
-    elif isinstance(node, ast.Call):
-        yield from _in_call(node)
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield "constant", ast.Constant(node.value + 1)
-
-
-def _in_sum(node: ast.BinOp) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node.op, ast.Add | ast.Sub):
-        yield (
-            "sign",
-            ast.BinOp(
-                node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right
-            ),
-        )
-        yield "dropped term", node.left
-        yield (
-            "dropped term",
-            node.right if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), node.right),
-        )
-
-
-def _in_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
-    name = (
-        node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else node.func.id
-        if isinstance(node.func, ast.Name)
-        else ""
-    )
-    arrays = node.args[1:] if node.args and ast.unparse(node.args[0]) == "xp" else node.args
-    if name in ("conj", "adjoint", "real") and len(arrays) == 1:
-        yield (
-            "conj",
-            ast.Call(ast.Attribute(ast.Name("xp"), "matrix_transpose"), arrays, [])
-            if name == "adjoint"
-            else arrays[0],
-        )
-    if name in (
-        "where",
-        "subtract",
-        "divide",
-        "atan2",
-        "pow",
-        "take",
-        "take_along_axis",
-        "tensordot",
-        "outer",
-        "cross",
-        "solve",
-        "vecdot",
-    ):
-        first = 1 if name == "where" else 0
-        if len(node.args) >= first + 2 and not any(isinstance(a, ast.Starred) for a in node.args):
-            args = [
-                *node.args[:first],
-                node.args[first + 1],
-                node.args[first],
-                *node.args[first + 2 :],
-            ]
-            yield "swapped arguments", ast.Call(node.func, args, node.keywords)
-    for i, keyword in enumerate(node.keywords):
-        if keyword.arg == "axis" and not isinstance(keyword.value, ast.Tuple):
-            other: ast.expr = (
-                ast.Constant(0) if ast.unparse(keyword.value) == "-1" else ast.Constant(-1)
-            )
-            yield (
-                "wrong axis",
-                ast.Call(
-                    node.func,
-                    node.args,
-                    [*node.keywords[:i], ast.keyword("axis", other), *node.keywords[i + 1 :]],
-                ),
-            )
-
-
-def _skipped(node: ast.AST) -> bool:
-    """Return whether a node has no effect on the meaning of a rule.
-
-    Examples are messages, annotations, assertions, and an inferred length, for which NumPy takes
-    any negative number.
-    """
-    return isinstance(
-        node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom
-    ) or (isinstance(node, ast.Tuple) and ast.unparse(node) == "(-1,)")
-
-
-def _walk(node: ast.AST, inside: str = "") -> Iterator[tuple[ast.AST, str]]:
-    """Yield the expressions of a module, each with the function or declaration that contains it."""
-    if _skipped(node):
-        return
-    if isinstance(node, ast.FunctionDef):
-        inside = f"{node.name}()"  # this is never the name of an operation
-        children: Iterable[ast.AST] = node.body
-    elif isinstance(node, ast.AnnAssign):
-        children = [node.value] if node.value else []
-    elif (
-        isinstance(node, ast.Call)
-        and not inside
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
-    ):
-        inside = re.split(r"\W", node.args[0].value.replace(".", "_"))[0]
-        children = [
-            k.value
-            for k in node.keywords
-            if k.arg not in ("doc", "operator", "forward", "batching", "view", "chapter", "kind")
-        ]
-    else:
-        children = ast.iter_child_nodes(node)
-    yield node, inside
-    for child in children:
-        yield from _walk(child, inside)
-
-
-def mutants(operations_at: Callable[[str, int, str], tuple[str, ...]]) -> Iterator[Mutant]:
-    """Yield all mutants of the rules, in the order of the text."""
-    for path in sorted(OPS.rglob("*.py")):
-        text = path.read_text()
-        lines = text.encode().splitlines(keepends=True)
-        starts = [0]
-        for line in lines:
-            starts.append(starts[-1] + len(line))
-        seen: Counter[str] = Counter()
-        name = path.relative_to(ROOT).as_posix()
-        for node, inside in _walk(ast.parse(text)):
-            if not hasattr(node, "lineno"):
-                continue
-            touched = operations_at(str(path), node.lineno, inside)  # type: ignore[attr-defined]
-            for kind, other in _replacements(node) if touched else ():
-                begin, end = (
-                    starts[node.lineno - 1] + node.col_offset,
-                    starts[node.end_lineno - 1] + node.end_col_offset,
-                )  # type: ignore[attr-defined]
-                before, after = (
-                    ast.unparse(node),
-                    ast.unparse(ast.fix_missing_locations(copy.deepcopy(other))),
-                )
-                if before == after:  # x @ x
-                    continue
-                key = f"{name}:{inside}: {before} -> {after}"
-                seen[key] += 1
-                if seen[key] > 1:
-                    key += f" ({seen[key]})"
-                source = (
-                    text.encode()[:begin] + f"({after})".encode() + text.encode()[end:]
-                ).decode()
-                yield Mutant(key, name, node.lineno, kind, before, after, touched, source)  # type: ignore[attr-defined]
+    mutant: Mutant
+    tests: Sequence[str]
+    limit: float = SECONDS
+    by: str = ""
+    seconds: float = 0.0
 
 
 # ----- the operations of a line -----
@@ -347,29 +202,190 @@ def _declares(path: str, inside: str) -> bool:
     )
 
 
+# ----- the tests of a statement -----
+
+
+@dataclass
+class Record:
+    """The tests, with the seconds that each takes and the numbers of the places it executes."""
+
+    digest: str
+    places: list[Place] = field(default_factory=list)
+    imported: set[int] = field(default_factory=set)
+    tests: dict[str, tuple[float, array[int]]] = field(default_factory=dict)
+
+
+class _Counting(ast.NodeTransformer):
+    """Puts before each statement of a function a call that notes that it is executed."""
+
+    def __init__(self, path: str, places: list[Place]) -> None:
+        self.path, self.places, self.inside = path, places, False
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        outer, self.inside = self.inside, self.inside or isinstance(node, ast.FunctionDef)
+        super().generic_visit(node)
+        if self.inside and not isinstance(node, ast.Lambda):
+            for block in ("body", "orelse", "finalbody"):
+                if isinstance(statements := getattr(node, block, None), list):
+                    setattr(node, block, [s for old in statements for s in self._noted(old)])
+        self.inside = outer
+        return node
+
+    def _noted(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+            call = ast.parse(f"__executed__({len(self.places)})").body[0]
+            yield ast.copy_location(call, statement)
+            self.places.append((self.path, statement.lineno))
+        yield statement
+
+
+def recorded(paths: Sequence[str], marker: str) -> Record:
+    """Return which statements of the rooms each test executes, from the file of the last time."""
+    options = hashlib.sha256(repr((paths, marker)).encode())
+    file = Path(sys.prefix) / f"mutation-{options.hexdigest()[:8]}.pickle"
+    text = hashlib.sha256()
+    for folder in ("multigrad", "tests"):
+        for source in sorted((ROOT / folder).rglob("*.py")):
+            text.update(source.read_bytes())
+    digest = text.hexdigest()
+    if file.exists():
+        found: Record = pickle.loads(file.read_bytes())
+        if found.digest == digest:
+            return found
+    print("recording which statements each test executes", file=sys.stderr)
+    run = subprocess.run(
+        [sys.executable, __file__, "--record", str(file), digest, "--tests", *paths, "-m", marker],
+        env=_environment("engine"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode:
+        raise SystemExit(f"recording failed:\n{run.stdout}{run.stderr}")
+    print(run.stdout.splitlines()[-1], file=sys.stderr)
+    return pickle.loads(file.read_bytes())  # type: ignore[no-any-return]
+
+
+def record(file: Path, digest: str, paths: Sequence[str], marker: str) -> None:
+    """Run the tests over counting sources, and write the record. A test that fails is left out."""
+    import builtins
+
+    import pytest
+
+    made = Record(digest)
+    executed: set[int] = set()
+    builtins.__executed__ = executed.add  # type: ignore[attr-defined]
+
+    def count(path: str) -> Any:
+        name = Path(path).relative_to(ROOT).as_posix()
+        tree = _Counting(name, made.places).visit(ast.parse(Path(path).read_text()))
+        return compile(ast.fix_missing_locations(tree), path, "exec")
+
+    failed: set[str] = set()
+
+    class Recording:
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            if marker == NUMPY:
+                items[:] = [item for item in items if _is_on_numpy(item)]
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_protocol(self, item: Any) -> Any:
+            made.imported.update(executed)
+            executed.clear()
+            started = time.process_time()
+            result = yield
+            made.tests[item.nodeid] = time.process_time() - started, array("I", executed)
+            executed.clear()
+            return result
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if not report.passed:
+                failed.add(report.nodeid)
+
+    sys.meta_path.insert(0, _Finder({f"multigrad.{room}" for room in ROOMS}, count))
+    away = ("consumers", "conformance", "precision", "plugins", "project")
+    ignored = [f"--ignore={ROOT / 'tests' / name}" for name in away]
+    status = pytest.main([*_OPTIONS, "-m", marker, *ignored, *paths], plugins=[Recording()])
+    if status not in (0, 1):
+        raise SystemExit(f"pytest ended with {status}")
+    for test in failed:
+        made.tests.pop(test, None)
+    file.write_bytes(pickle.dumps(made))
+    print(f"{len(made.tests)} tests; {len(failed)} that fail or skip are left out")
+
+
+def _is_on_numpy(item: Any) -> bool:
+    """Return whether a test runs on NumPy in the process of pytest."""
+    of = getattr(item, "callspec", None)
+    texts = [x for x in of.params.values() if isinstance(x, str)] if of else []
+    return "numpy" in texts or item.get_closest_marker("quick") is not None
+
+
+def tests_of(
+    sample: Sequence[Mutant], made: Record, deselected: Sequence[str], limit: float
+) -> list[Trial]:
+    """Return the mutants with the tests that execute their statements, in the order to try.
+
+    They are tests that together take `limit` seconds.
+    """
+    number = {place: n for n, place in enumerate(made.places)}
+    at: defaultdict[int, list[str]] = defaultdict(list)
+    chosen = {name: t for name, t in made.tests.items() if not name.startswith(tuple(deselected))}
+    ranks: dict[str, int] = {}
+    met: Counter[str] = Counter()
+    for name in sorted(chosen, key=lambda name: chosen[name][0]):
+        function = name.partition("[")[0]
+        ranks[name] = met[function]
+        met[function] += 1
+    wanted = {number.get((m.path, m.statement), -1) for m in sample}
+    for name, (_, executed) in chosen.items():
+        for n in wanted.intersection(executed):
+            at[n].append(name)
+    trials = []
+    for mutant in sample:
+        n = number.get((mutant.path, mutant.statement), -1)
+        executing, own = set(at[n]), f"tests/{mutant.room}/"
+        candidates = executing.union(chosen if n in made.imported or n < 0 else ())
+        names = sorted(
+            candidates,
+            key=lambda t: (t not in executing, not t.startswith(own), ranks[t], chosen[t][0]),
+        )
+        total, kept = 0.0, []
+        for name in names:
+            total += chosen[name][0]
+            kept.append(name)
+            if total > limit and len(kept) >= FIRST:
+                break
+        trials.append(Trial(mutant, kept, 10 + 4 * total))
+    return trials
+
+
 # ----- running a mutant -----
+
+_OPTIONS = ["-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", "--hypothesis-seed=0"]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    source = ""
+    code: Callable[[str], Any]
 
     def get_code(self, fullname: str) -> Any:
-        return compile(self.source, self.path, "exec")
+        return self.code(self.path)
 
 
 class _Finder:
-    """An import finder that gives one module another source."""
+    """An import finder that takes the code of some modules, and of packages, from a function."""
 
-    def __init__(self, module: str, source: str) -> None:
-        self.module, self.source = module, source
+    def __init__(self, names: set[str], code: Callable[[str], Any]) -> None:
+        self.names, self.code = names, code
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != self.module:
+        if not any(name == own or name.startswith(f"{own}.") for own in self.names):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         assert spec is not None and spec.origin is not None
         loader = _Loader(name, spec.origin)
-        loader.source = self.source
+        loader.code = self.code  # type: ignore[method-assign]
         return importlib.util.spec_from_file_location(
             name,
             spec.origin,
@@ -378,54 +394,72 @@ class _Finder:
         )
 
 
-def worker(full: bool) -> None:
-    """Read mutants, one per line, and answer each with the test that killed it, or "".
+def worker(part: str, full: bool) -> None:
+    """Read mutants with their tests, one per line, and answer each with what killed it, or "".
 
     Each is tried in a fork, which imports multigrad anew.
     """
     import array_api_compat.numpy  # noqa: F401  what all of them import
+    import hypothesis  # noqa: F401
     import pluggy  # noqa: F401
+    import pytest  # noqa: F401
 
     for line in sys.stdin:
-        mutant = json.loads(line)
-        receiving, sending = os.pipe()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(SECONDS)
-            os.write(sending, _verdict(mutant, full).encode()[:4000])
-            os._exit(0)
-        os.close(sending)
-        with os.fdopen(receiving) as pipe:
-            verdict = pipe.read()
-        _, status = os.waitpid(child, 0)
-        print(
-            json.dumps(verdict if status == 0 else f"the process ended with {status}"), flush=True
-        )
+        trial = json.loads(line)
+        names = trial["tests"]
+        # Most mutants fall to the first tests: a process for them alone collects few files.
+        batches = [names[:FIRST], names[FIRST:]] if part == "engine" else [names]
+        by = ""
+        for batch in batches:
+            if batch and not by:
+                by = _in_fork(lambda: _verdict(part, trial["mutant"], batch, full), trial["limit"])  # noqa: B023
+        print(json.dumps(by), flush=True)
 
 
-def _verdict(mutant: dict[str, Any], full: bool) -> str:
-    """Return the test that kills a mutant, "" if none does at the short level.
+def _in_fork(verdict: Callable[[], str], limit: float) -> str:
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        os.dup2(1, 2)
+        os.write(sending, verdict().encode()[:4000])
+        os._exit(0)
+    os.close(sending)
+    with os.fdopen(receiving) as pipe:
+        if not select.select([pipe], [], [], SECONDS)[0]:
+            os.kill(child, signal.SIGKILL)
+        by = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return by if status == 0 else f"the process ended with {status}"
 
-    With `full`, the result for a survivor is FULL and the test of the full level that kills it.
+
+def _verdict(part: str, mutant: dict[str, Any], tests: Sequence[str], full: bool) -> str:
+    """Return the test that kills a mutant, or "".
+
+    With `full`, the result for a rule that survives the short level is FULL and the test of the
+    full level that kills it.
     """
     import warnings
 
-    warnings.simplefilter("ignore")
     if mutant["path"]:
         module = mutant["path"].removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        sys.meta_path.insert(0, _Finder(module, mutant["source"]))  # type: ignore[arg-type]
+        code = functools.partial(compile, mutant["source"], mode="exec")
+        sys.meta_path.insert(0, _Finder({module}, code))  # type: ignore[arg-type]
+    if part == "engine":
+        return _failing(tests)
+    warnings.simplefilter("ignore")
     try:
         from multigrad_conformance import cells
 
-        chosen = cells.selected("numpy", "short", mutant["operations"])
+        chosen = cells.selected("numpy", "short", tests)
     except BaseException as error:
         return f"import: {type(error).__name__}: {error}"
     by = _killer(chosen)
     if not by and full:
         tried = {cell.id for cell in chosen}
-        by = _killer(
-            c for c in cells.selected("numpy", "full", mutant["operations"]) if c.id not in tried
-        )
+        by = _killer(c for c in cells.selected("numpy", "full", tests) if c.id not in tried)
         return FULL + by if by else ""
     return by
 
@@ -439,44 +473,133 @@ def _killer(chosen: Iterable[Any]) -> str:
     return ""
 
 
-def attempt(sample: Sequence[Mutant], jobs: int, full: bool) -> list[str]:
-    """Return what killed each mutant, "" for a survivor."""
+def _failing(tests: Sequence[str]) -> str:
+    """Run tests in their order until one fails, and return it, or ""."""
+    import pytest
+
+    order = {name: i for i, name in enumerate(tests)}
+
+    class Chosen:
+        by = ""
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            found = [item for item in items if item.nodeid in order]
+            items[:] = sorted(found, key=lambda item: order[item.nodeid])
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            self._take(report)
+
+        def pytest_collectreport(self, report: Any) -> None:
+            self._take(report)
+
+        def _take(self, report: Any) -> None:
+            if report.failed and not self.by:
+                lines = str(report.longreprtext).splitlines()
+                error = next((line for line in lines if line.startswith("E ")), "")
+                self.by = f"{report.nodeid}: {error[1:].strip()[:200]}"
+
+    plugin = Chosen()
+    files = dict.fromkeys(str(ROOT / name.partition("::")[0]) for name in tests)
+    try:
+        status = pytest.main([*_OPTIONS, "-x", *files], plugins=[plugin])
+    except BaseException as error:
+        return f"pytest: {type(error).__name__}: {error}"
+    return plugin.by or ("" if status in (0, 5) else f"pytest ended with {status}")
+
+
+def _environment(part: str) -> dict[str, str]:
     paths = [str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
+    blocked = {"MULTIGRAD_BLOCK": "jax,cupy,strict,special"} if part == "rules" else {}
+    return {
+        **os.environ,
+        **blocked,
         "PYTHONPATH": os.pathsep.join(paths),
-        "MULTIGRAD_BLOCK": "jax,cupy,strict,special",
         "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
     }
-    waiting = deque(enumerate(sample))
-    verdicts = [""] * len(sample)
-    started = time.monotonic()
+
+
+def attempt(part: str, trials: Sequence[Trial], jobs: int, full: bool = False) -> None:
+    """Set what killed each mutant, and the seconds it took; "" for a survivor."""
+    waiting = deque(trials)
 
     def serve() -> None:
-        command = [sys.executable, __file__, "--worker", *(["--full"] if full else [])]
+        command = [sys.executable, __file__, "--worker", part, *(["--full"] if full else [])]
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_environment(part),
+            cwd=ROOT,
         ) as process:
             assert process.stdin is not None and process.stdout is not None
             while waiting:
                 try:
-                    i, mutant = waiting.popleft()
+                    trial = waiting.popleft()
                 except IndexError:
                     break
-                print(json.dumps(asdict(mutant)), file=process.stdin, flush=True)
-                verdicts[i] = json.loads(process.stdout.readline())
-                if sys.stderr.isatty():
-                    print(
-                        f"\r{len(sample) - len(waiting)} of {len(sample)}, "
-                        f"{time.monotonic() - started:.0f} s",
-                        end="",
-                        file=sys.stderr,
-                    )
+                started = time.monotonic()
+                print(json.dumps(asdict(trial)), file=process.stdin, flush=True)
+                trial.by = json.loads(process.stdout.readline())
+                trial.seconds = round(time.monotonic() - started, 1)
+                done = f"{len(trials) - len(waiting)} of {len(trials)}, {trial.seconds:4.1f} s"
+                print(
+                    f"{done}: {trial.mutant.key}: {trial.by.partition(chr(10))[0] or 'survived'}",
+                    file=sys.stderr,
+                )
             process.stdin.close()
 
     with ThreadPoolExecutor(jobs) as pool:
         for served in [pool.submit(serve) for _ in range(jobs)]:
             served.result()
-    return verdicts
+
+
+# ----- choosing and reporting -----
+
+
+def in_order(all_of_them: Iterable[Mutant], seed: int, spread: bool) -> list[Mutant]:
+    """Return the mutants in an order that the seed gives; to spread: one of each function first."""
+
+    def draw(m: Mutant) -> int:
+        return zlib.crc32(f"{seed} {m.key}".encode())
+
+    drawn = sorted(all_of_them, key=draw)
+    if not spread:
+        return drawn
+    met: Counter[tuple[str, str]] = Counter()
+    ranks = {}
+    for m in drawn:
+        ranks[m.key] = met[m.path, m.inside]
+        met[m.path, m.inside] += 1
+    return sorted(drawn, key=lambda m: ranks[m.key])
+
+
+def mutants_of(room: str, table: Callable[[ast.AST], Iterator[Mistake]]) -> Iterator[Mutant]:
+    for path in sorted((ROOT / "multigrad" / room).rglob("*.py")):
+        yield from mutants(path.relative_to(ROOT).as_posix(), path.read_bytes(), table)
+
+
+def trials_of_rules(options: argparse.Namespace) -> list[Trial]:
+    at = touching()
+    found = [
+        Trial(m, operations)
+        for m in mutants_of("ops", in_rules)
+        if (operations := at(str(ROOT / m.path), m.line, m.inside))
+    ]
+    by_key = {trial.mutant.key: trial for trial in found}
+    sample = in_order((t.mutant for t in found), options.seed, spread=False)
+    return [by_key[m.key] for m in sample[: options.count or None] if options.only in m.key]
+
+
+def trials_of_engine(options: argparse.Namespace) -> list[Trial]:
+    sample: list[Mutant] = []
+    for room in ROOMS:
+        found = in_order(mutants_of(room, in_engine), options.seed, spread=True)
+        sample += found[: -(-options.count // len(ROOMS)) or None]
+    sample = [m for m in sample if options.only in m.key]
+    return tests_of(sample, recorded(options.tests, options.m), options.deselect, options.limit)
 
 
 def equivalents() -> dict[str, str]:
@@ -499,7 +622,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=300, help="how many mutants to try; 0: all")
+    parser.add_argument("parts", nargs="*", metavar="part", help="rules, engine; otherwise both")
+    parser.add_argument(
+        "--count", type=int, default=300, help="how many mutants of each part to try; 0: all"
+    )
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
@@ -509,65 +635,110 @@ def main() -> int:
         help="only mutants of the sample whose key has that text",
     )
     parser.add_argument(
+        "--tests", nargs="+", default=["tests"], metavar="PATH", help="the tests of the engine"
+    )
+    parser.add_argument(
+        "--deselect", nargs="+", default=[], metavar="PATH", help="tests of the engine to leave out"
+    )
+    parser.add_argument(
+        "-m", default=NUMPY, metavar="MARKERS", help="the markers of those tests, as in pytest"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=20, metavar="SECONDS", help="of tests of a mutant"
+    )
+    parser.add_argument(
         "--full",
         action="store_true",
-        help="say of each survivor which test of the full level kills it",
+        help="say of each rule that survives which test of the full level kills it",
     )
     parser.add_argument("--json", metavar="PATH", help="write what became of each")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compare", metavar="PATH", help="print what differs from that --json")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--record", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.worker or options.record:
+        sys.path.remove(str(Path(__file__).parent))  # tools/parity.py would hide tests/parity
     if options.worker:
-        worker(options.full)
+        worker(options.worker, options.full)
         return 0
-    everything = list(mutants(touching()))
-    sample = sorted(everything, key=lambda m: zlib.crc32(f"{options.seed} {m.key}".encode()))[
-        : options.count or None
-    ]
-    sample = [m for m in sample if options.only in m.key]
+    if options.record:
+        record(Path(options.record[0]), options.record[1], options.tests, options.m)
+        return 0
     known = equivalents()
-    verdicts = attempt(sample, options.jobs, options.full)
+    status = 0
+    everything: list[Trial] = []
+    for part in options.parts or WANTED:
+        trials = {"rules": trials_of_rules, "engine": trials_of_engine}[part](options)
+        attempt(part, trials, options.jobs, options.full)
+        everything += trials
+        status |= report(part, trials, known) | (part == "engine" and _control(trials))
+    outcomes = [
+        asdict(trial.mutant)
+        | {"room": trial.mutant.room, "by": trial.by, "seconds": trial.seconds}
+        | {"tests": len(trial.tests), "source": None}
+        for trial in everything
+    ]
     if options.json:
-        outcomes = [
-            {"key": m.key, "kind": m.kind, "line": m.line, "operations": m.operations, "by": v}
-            for m, v in zip(sample, verdicts, strict=True)
-        ]
         Path(options.json).write_text(json.dumps(outcomes, indent=1) + "\n")
-    return _report(sample, verdicts, known, len(everything))
+    if options.compare:
+        compare(outcomes, json.loads(Path(options.compare).read_text()))
+    return status
 
 
-def _report(
-    sample: Sequence[Mutant], verdicts: Sequence[str], known: dict[str, str], total: int
-) -> int:
-    """Print the survivors, and errors in the list of equivalent mutants."""
-    later = {
-        m.key: verdict
-        for m, verdict in zip(sample, verdicts, strict=True)
-        if verdict.startswith(FULL)
-    }
-    verdicts = ["" if verdict.startswith(FULL) else verdict for verdict in verdicts]
-    survivors = [m for m, verdict in zip(sample, verdicts, strict=True) if not verdict]
-    alive = [m for m in survivors if m.key not in known]
-    wrong = [m for m, verdict in zip(sample, verdicts, strict=True) if verdict and m.key in known]
-    others = len(sample) - (len(survivors) - len(alive))
-    for m in alive:
+def _control(trials: Sequence[Trial]) -> int:
+    """Run the tests that killed mutants without any, and return 1 if one of them fails."""
+    names = {trial.by.partition(": ")[0] for trial in trials}
+    killers = sorted(name for trial in trials for name in names.intersection(trial.tests))
+    none = Trial(Mutant("", "", "", 0, 0, "", "", "", ""), list(dict.fromkeys(killers)))
+    attempt("engine", [none], 1)
+    if none.by:
+        print(f"fails without a mistake: {none.by}")
+    return int(bool(none.by))
+
+
+def report(part: str, trials: Sequence[Trial], known: dict[str, str]) -> int:
+    """Print the survivors, errors in the list of equivalent mutants, and the shares by room."""
+    survivors = [t for t in trials if not t.by or t.by.startswith(FULL)]
+    alive = [t for t in survivors if t.mutant.key not in known]
+    wrong = [t for t in trials if t not in survivors and t.mutant.key in known]
+    for t in alive:
+        tests = ", ".join(t.tests[:6]) + " ..." * (len(t.tests) > 6) if part == "rules" else ""
         print(
-            f"survived: {m.key}\n"
-            f"    line {m.line}, {m.kind}; "
-            f"{', '.join(m.operations[:6])}{' ...' * (len(m.operations) > 6)}"
+            f"survived: {t.mutant.key}\n    {t.mutant.path}:{t.mutant.line}, {t.mutant.kind}; "
+            f"{tests or f'{len(t.tests)} tests'}{f'; {t.by}' if t.by else ''}"
         )
-        if m.key in later:
-            print(f"    {later[m.key]}")
-    for m in wrong:
-        print(f"killed, yet listed as equivalent: {m.key}")
-    kinds = Counter(m.kind for m in sample)
-    lost = Counter(m.kind for m in alive)
-    print("; ".join(f"{kind}: {n - lost[kind]} of {n}" for kind, n in sorted(kinds.items())))
+    for t in wrong:
+        print(f"killed, yet listed as equivalent: {t.mutant.key}")
+    for t in trials:
+        if t.by.startswith("the process ended"):
+            print(f"killed by the end of its process: {t.mutant.key}: {t.by}")
+    for what in ("kind", "room"):
+        tried = Counter(getattr(t.mutant, what) for t in trials if t.mutant.key not in known)
+        lost = Counter(getattr(t.mutant, what) for t in alive)
+        print("; ".join(f"{name}: {n - lost[name]} of {n}" for name, n in sorted(tried.items())))
+    others = len(trials) - len(survivors) + len(alive)
     rate = (others - len(alive)) / max(others, 1)
+    unseen = sum(not t.tests for t in alive)
     print(
-        f"{len(sample)} of {total} mutants: {others - len(alive)} killed, {len(alive)} "
-        f"survived, {len(survivors) - len(alive)} equivalent; {rate:.1%}"
+        f"{part}: {len(trials)} mutants: {others - len(alive)} killed, {len(alive)} survived, "
+        f"{f'{unseen} of them in statements that no test executes, ' * bool(unseen)}"
+        f"{len(survivors) - len(alive)} equivalent; {rate:.1%}; "
+        f"{sum(t.seconds for t in trials) / max(len(trials), 1):.1f} s each"
     )
-    return int(rate < WANTED or bool(wrong))
+    return int(rate < WANTED[part] or bool(wrong))
+
+
+def compare(new: Sequence[dict[str, Any]], old: Sequence[dict[str, Any]]) -> None:
+    """Print by room how many of the mutants of both runs each has killed, and which differ."""
+    before, after = ({o["key"]: o for o in outcomes} for outcomes in (old, new))
+    both = [key for key in after if key in before]
+    for room in sorted({after[key]["room"] for key in both}):
+        keys = [key for key in both if after[key]["room"] == room]
+        killed = [sum(bool(run[key]["by"]) for key in keys) for run in (before, after)]
+        print(f"{room}: {killed[0]} of {len(keys)} killed before, {killed[1]} now")
+    for key in both:
+        if bool(before[key]["by"]) != bool(after[key]["by"]):
+            print(f"{'killed' if after[key]['by'] else 'survives'} now: {key}")
 
 
 if __name__ == "__main__":

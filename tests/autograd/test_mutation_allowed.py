@@ -127,6 +127,17 @@ def test_graphs_that_are_gone_are_forgotten() -> None:
     close(x.grad, X)
 
 
+def test_arrays_of_graphs_that_are_gone_are_forgotten() -> None:
+    x = leaf(mg)
+    with allowed():
+        k = keeper()
+        for _ in range(5):
+            w = mg.asarray(X.copy())
+            held = [x * w, *[x * mg.asarray(X.copy()) for _ in range(old_values.FEW)]]
+            w += 1.0
+            assert len(held) - 1 <= len(k.of) <= 2 * old_values.FEW
+
+
 def test_nothing_is_kept_of_it_when_it_has_ended() -> None:
     x = leaf(mg)
     with allowed():

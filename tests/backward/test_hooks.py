@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import values
-from leaves import leaf
+from leaves import check, leaf
 
 import multigrad as mg
 from multigrad import func
@@ -69,6 +69,26 @@ def test_post_accumulate(xp):
     x.register_post_accumulate_grad_hook(lambda t: 1)
     with pytest.raises(RuntimeError, match="post accumulate grad hooks should return None"):
         xp.sum(x * 2).backward()
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_gradient_beside_none(hooked, last):
+    class Cut(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    x = mg.asarray(np.ones(2), requires_grad=True)
+    if hooked:
+        x.register_hook(lambda g: g)
+    parts = [x * 3, Cut.apply(x), x * 2] if last else [Cut.apply(x), x * 3, x * 2, Cut.apply(x)]
+    mg.autograd.backward([mg.sum(part) for part in parts])
+    check(x.grad, [5, 5])
 
 
 def test_wrong_results(xp):

@@ -246,6 +246,7 @@ def test_numbers_are_arguments_that_do_not_promote():
         lambda x, t: x**t,
         lambda x, t: mg.pow(x, t).array if 0 else x / t,
         lambda x, t: np.where(x > 2, t, x),
+        lambda x, t: np.where(x > 2, x.astype(np.float32), t),
         lambda x, t: x + (t > 2),
         lambda x, t: [t, -t, abs(t), t % 2, divmod(7, t), t // 2, t / 2, t == 3],
         lambda x, t: x * np.sqrt(t),
@@ -446,7 +447,8 @@ def update(w, g, lr):
 
 
 def test_arguments_are_written():
-    g = same(update, (X, X, 0.1), (X, X + 1, 0.2), (X, X, 0.3))
+    same(update, (X, X, 0.1), (X, X + 1, 0.2), (X, X, 0.3), programs=None)
+    g = same(update, (X, 2 * X, 0.1), (X, X + 1, 0.2), (X + 1, X, 0.3))
     assert any(isinstance(step, Write) for step in g.programs[0].steps)
     w = X.copy()
     assert g(w, X, 0.5) is None
@@ -467,6 +469,19 @@ def test_arguments_are_written():
 
     same(swap, (X, 2 * X), (X + 1, X), (X, X + 5))
     same(lambda a: np.add(a, 1.0, out=a), (X,), (X + 1,), (X + 2,))
+
+
+def test_parts_of_one_memory_are_written_by_the_program_unless_they_overlap():
+    def f(a, b):
+        called.append(a)
+        a += b
+
+    compiled, called = func.compile(f), []
+    for n in range(4):
+        whole = np.arange(4.0)
+        compiled(whole[:2], whole[2:] if n < 3 else whole[1:3])
+        np.testing.assert_array_equal(whole, [2, 4, 2, 3] if n < 3 else [1, 3, 2, 3])
+    assert len(called) == 3  # recorded, compared, and called where they overlap
 
 
 def test_tensors_are_written():

@@ -634,11 +634,12 @@ def test_mixed_with_float32(low: Low) -> None:
         low.leaf(np.ones(3)),
         mg.asarray(np.ones(3, np.float32), backend=low.backend, requires_grad=True),
     )
-    y = x * wide + x.astype(low.xp.float32)
+    y = x * wide + x.astype(low.xp.float32) + wide
     assert y.dtype == low.xp.float32
     y.sum().backward()
     assert x.grad.dtype == low.dtype and wide.grad.dtype == low.xp.float32
     np.testing.assert_array_equal(exactly(x.grad), 2)
+    np.testing.assert_array_equal(exactly(wide.grad), 2)
 
 
 def test_jit_does_not_change_how_gradients_are_added_up() -> None:
