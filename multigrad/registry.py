@@ -48,6 +48,11 @@ floating dtype would be wrong: second derivatives would treat it as a constant.
   with the batch as their first axis, of length `size`.
 
 Only arrays and keys may be batched. Without `batching`, examples are computed one by one.
+
+**Memory.** If the result lies in the memory of the first argument, `view` says so: True for a part
+of it, "layout" for a part if its strides allow that, "same" for the argument itself, or a function
+of all arguments that returns one of these. Any other result must be a new array; otherwise an
+in-place operation on it would change the argument, and the graph would not notice.
 """
 
 from __future__ import annotations
