@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import autograd, errors, func, registry
@@ -51,6 +52,7 @@ from .core.tensor import Tensor, _tensor_from_pickle  # noqa: F401  pickles name
 from .core.tensor import element_of as _element_of
 from .dispatch.creation import asarray, default_library, tensor, use_backend
 from .namespace import Namespace as _Namespace
+from .provided import provide
 from .tracebacks import entry as _entry
 from .tracebacks import fold as _fold
 
@@ -209,6 +211,15 @@ def _forget(op: Any) -> None:
 
 
 registry.on_declaration(_forget)
+
+
+def _is_ours(name: str) -> bool:
+    """Whether the attribute of that name is not an operation; a module may not be imported yet."""
+    stored = name in _kept or registry.is_declared(name)
+    return not stored and (name in globals() or find_spec(f"{__name__}.{name}") is not None)
+
+
+provide(registry, is_ours=_is_ours)
 
 
 def _attribute(name: str) -> Any:

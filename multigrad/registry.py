@@ -48,6 +48,11 @@ floating dtype would be wrong: second derivatives would treat it as a constant.
   with the batch as their first axis, of length `size`.
 
 Only arrays and keys may be batched. Without `batching`, examples are computed one by one.
+
+**Memory.** If the result lies in the memory of the first argument, `view` says so: True for a part
+of it, "layout" for a part if its strides allow that, "same" for the argument itself, or a function
+of all arguments that returns one of these. Any other result must be a new array; otherwise an
+in-place operation on it would change the argument, and the graph would not notice.
 """
 
 from __future__ import annotations
@@ -59,7 +64,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from keyword import iskeyword
 from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
@@ -281,15 +285,13 @@ def is_declared(name: str) -> bool:
     return name in OPS or is_prefix(name)
 
 
+@wanted
 def is_ours(name: str) -> bool:
     """Whether `multigrad.<name>` is something else than an operation: a function or a module.
 
-    The module may not be imported yet.
+    Provided by multigrad/__init__.py.
     """
-    package = sys.modules[__package__]
-    return not is_declared(name) and (
-        name in vars(package) or find_spec(f".{name}", __package__) is not None
-    )
+    raise NotImplementedError
 
 
 def forget_remembered() -> None:

@@ -89,8 +89,27 @@ def forward(case: Case) -> None:
                 "the operation has no derivative, yet its result requires grad"
             )
     _assert_unchanged(target, raws)
-    if "copy" in op.roles and target.capabilities.mutable and not elsewhere:
+    if "copy" not in op.roles:
+        _assert_apart(target, op, out, raws)
+    elif target.capabilities.mutable and not elsewhere:
         _assert_copied(target, out, raws, problem.values[list(op.roles).index("copy")])
+
+
+def _assert_apart(target: Target, op: Op, out: Any, raws: Sequence[tuple[Any, Any]]) -> None:
+    """A result that is no view must not lie in the memory of an argument.
+
+    An in-place operation on it would change the argument, and the graph would not notice. The parts
+    of a composite operation decide, and building blocks are not for users.
+    """
+    if op.view is not False or op.kind == "composite" or not op.public:
+        return
+    shared = target.backend.kernel("shares_memory")
+    for y in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(y, mg.Tensor) and y.size:
+            assert not any(shared(target.xp, y.array, raw) for raw, _ in raws), (
+                "the result shares memory with an argument, and the declaration does not say so: "
+                "declare view=True ('same' for the argument itself), or copy in forward"
+            )
 
 
 def _assert_copied(

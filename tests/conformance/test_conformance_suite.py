@@ -479,6 +479,24 @@ def test_a_forward_that_is_wrong_everywhere(declared: Any) -> None:
         checks.forward(case(wrong, Sample("real", SAMPLE.args[0], reference=lambda x: x**2)))
 
 
+@pytest.mark.parametrize("forward", [lambda xp, x: x, lambda xp, x: xp.permute_dims(x, (1, 0))])
+def test_a_result_in_the_memory_of_an_argument(declared: Any, forward: Any) -> None:
+    """Where the declaration does not say so, a write to the result changes what a node saved."""
+
+    def rule(xp: Any, g: Any) -> Any:
+        return forward(xp, g)
+
+    hidden = declared("linear", "suite.hidden(x, /)", forward=forward, x=rule)
+    with pytest.raises(
+        AssertionError,
+        match="the result shares memory with an argument, and the declaration does not say so: "
+        r"declare view=True \('same' for the argument itself\), or copy in forward",
+    ):
+        checks.forward(case(hidden))
+    told = declared("linear", "suite.told(x, /)", forward=forward, x=rule, view=True)
+    checks.forward(case(told))
+
+
 def test_a_sample_for_one_check_is_short_where_it_says_so() -> None:
     short = {cell.id for cell in cells.selected("numpy", "short", ["linalg.svd"])}
     assert {
