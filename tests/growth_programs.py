@@ -12,6 +12,7 @@ import functools
 import gc
 import itertools
 import pickle
+import string
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -135,8 +136,8 @@ def _(i: int) -> None:
 
 @program("subscripts of einsum", warm=1100)
 def _(i: int) -> None:
-    letters = [chr(97 + (i // 26**k) % 26) for k in range(3)]
-    a, b = "".join(dict.fromkeys([*letters, "X", "Y"]))[:2]
+    letters = string.ascii_letters
+    a, b = letters[i % 52], letters[(i + 1 + i // 52 % 51) % 52]
     mg.sum(mg.einsum(f"{a}{b},{b}->{a}", ROWS, w)).backward()
 
 
@@ -538,7 +539,7 @@ def _(i: int) -> None:
     extend.vspace({"a": X, "b": [1.0, X]})
 
 
-@program("SciPy's solvers", cycles=100)
+@program("SciPy's solvers", warm=5, cycles=100)
 def _(i: int) -> None:
     optional("scipy")
     solvers = optional("multigrad_scipy")
@@ -734,3 +735,112 @@ def _(i: int) -> None:
     graph.memory_report(y)
     str(graph.draw(y))
     mg.autograd.gradcheck(lambda t: t * 2.0, (w,))
+
+
+# Many at once: programs of n steps whose results are alive together
+
+MANY: dict[str, Callable[[int], Any]] = {}
+
+
+def many(name: str) -> Callable[[Callable[[int], Any]], None]:
+    def note(run: Callable[[int], Any]) -> None:
+        MANY[name] = run
+
+    return note
+
+
+def chain(t: Any, n: int) -> Any:
+    for _ in range(n):
+        t = t * 0.5 + 1.0
+    return mg.sum(t)
+
+
+def each(n: int, function: Callable[[Any], Any]) -> list[Any]:
+    """The intermediate results of a chain, and what a function has made of them."""
+    found, y = [], w
+    for _ in range(n):
+        y = y * 0.5
+        found.append(function(y))
+    return found
+
+
+MANY |= {
+    "steps of a graph": lambda n: chain(w, n).backward(),
+    "steps in func.grad": lambda n: func.grad(lambda t: chain(t, n))(X),
+    "steps in jvp": lambda n: func.jvp(lambda t: chain(t, n), (X,), (X,)),
+    "steps in vmap": lambda n: func.vmap(lambda t: chain(t, n))(ROWS),
+    "steps in compile": lambda n: func.compile(lambda t: chain(t, n))(X),
+    "steps in a checkpoint": lambda n: func.checkpoint(lambda t: chain(t, n))(w).backward(),
+    "checkpoints": lambda n: mg.sum(each(n, func.checkpoint(mg.sin))[-1]).backward(),
+    "leaves": lambda n: sum(mg.sum(mg.asarray(X, requires_grad=True)) for _ in range(n)).backward(),
+    "arguments": lambda n: func.grad(lambda d: mg.sum(sum(d.values())))(dict.fromkeys(range(n), X)),
+    "elements": lambda n: sum(mg.asarray(np.ones(n), requires_grad=True)).backward(),
+    "outputs": lambda n: mg.autograd.backward(each(n, mg.sum)),
+    "Functions": lambda n: mg.sum(each(n, DOUBLED.apply)[-1]).backward(),
+    "retained gradients": lambda n: mg.sum(each(n, lambda y: y.retain_grad() or y)[-1]).backward(),
+    "pullbacks": lambda n: [pull(X) for pull in [func.vjp(mg.sin, X)[1] for _ in range(n)]],
+    "compiled functions": lambda n: [f(X) for f in [func.compile(mg.sin) for _ in range(n)]],
+}
+
+
+@many("hooks")
+def _(n: int) -> None:
+    y = w * 1.0
+    handles = [y.register_hook(lambda g: g) for _ in range(n)]
+    mg.sum(y).backward()
+    for handle in handles:
+        handle.remove()
+
+
+@many("views of one memory")
+def _(n: int) -> None:
+    y = w * 1.0
+    views = [y[k % 3 :] for k in range(n)]
+    y[0] = 2.0
+    mg.sum(sum(mg.sum(view) for view in views)).backward()
+
+
+@many("views of views")
+def _(n: int) -> None:
+    y = w * 1.0
+    for _ in range(n):
+        y = y[:]
+    y[0] = 2.0
+    mg.sum(y).backward()
+
+
+@many("writes")
+def _(n: int) -> None:
+    y = mg.zeros(3) * 1.0
+    v = y[:2]
+    for k in range(n):
+        y[k % 3] = w[0]
+        v *= w[:2]
+    mg.sum(y).backward()
+
+
+@many("writes in func.grad")
+def _(n: int) -> None:
+    def f(t: Any) -> Any:
+        c = mg.zeros(3)
+        for k in range(n):
+            c[k % 3] = t[k % 3]
+            t = t + c * 0.1
+        return mg.sum(t)
+
+    func.grad(f)(X)
+
+
+@many("events of a profile")
+def _(n: int) -> None:
+    with mg.autograd.profiler.profile(profile_memory=True) as p:
+        chain(w, n).backward()
+    str(p.key_averages())
+
+
+@many("steps that are watched")
+def _(n: int) -> None:
+    with mg.autograd.detect_breaks() as report, mg.autograd.detect_anomaly():
+        chain(w, n).backward()
+    str(report)
+    str(graph.draw(chain(w, n)))

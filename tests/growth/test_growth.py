@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import pytest
-from growth_programs import LEAVES, PROGRAMS, Program, of_lengths, w
+from growth_programs import LEAVES, MANY, PROGRAMS, Program, of_lengths, w
 
 from multigrad import registry, tree
 from multigrad.backends import discovery
@@ -90,9 +90,9 @@ def bytes_in_use() -> int:
     return int(numbers[7] + numbers[4])  # uordblks and hblkhd: from the heap, and mapped
 
 
-def calls(run: Callable[[int], Any]) -> tuple[int, int]:
-    """How many functions one iteration calls, those of C among them, and how often it compiles code."""
-    run(FIXED)
+def calls(run: Callable[[int], Any], number: int = FIXED) -> tuple[int, int]:
+    """How many functions `run` calls, those of C among them, and how often it compiles code."""
+    run(number)
     count, compiled = 0, 0
 
     def seen(frame: Any, event: str, argument: Any) -> None:
@@ -103,18 +103,18 @@ def calls(run: Callable[[int], Any]) -> tuple[int, int]:
     before = sys.getprofile()
     sys.setprofile(seen)
     try:
-        run(FIXED)
+        run(number)
     finally:
         sys.setprofile(before)
     return count, compiled
 
 
-def fastest(run: Callable[[int], Any], goal: float = 0.0) -> float:
-    """The seconds of one iteration: of 10, or of up to 100 until one is as fast as `goal`."""
+def fastest(run: Callable[[int], Any], number: int = FIXED, goal: float = 0.0) -> float:
+    """The seconds that `run` takes: the least of 10, or of up to 100 until it reaches `goal`."""
     times: list[float] = []
     while len(times) < 10 or (min(times) > goal > 0.0 and len(times) < 100):
         start = time.thread_time()
-        run(FIXED)
+        run(number)
         times.append(time.thread_time() - start)
     return min(times)
 
@@ -150,7 +150,7 @@ def growth(program: Program, count: int, collector: bool) -> Growth:
             cycles = forget() / count
             left.append((sys.getallocatedblocks() - blocks, bytes_in_use() - size, cycles))
         last, code = calls(run)
-        after = fastest(run, SLOWER * before) if collector else 1.0
+        after = fastest(run, goal=SLOWER * before) if collector else 1.0
     least = [min(some) for some in zip(*left[1:], strict=True)]
     return Growth(*least, code, (first, last), (before, after))  # type: ignore[arg-type]
 
@@ -187,6 +187,25 @@ def test_with_the_collector(name: str, count: int) -> None:
     check(PROGRAMS[name], count, collector=True)
 
 
+def linear(run: Callable[[int], Any]) -> bool:
+    """Whether twice as many steps call twice as many functions."""
+    return calls(run, 120)[0] <= 2.1 * calls(run, 60)[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MANY)
+def test_a_step_calls_as_many_functions_beside_many(name: str) -> None:
+    assert linear(MANY[name])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MANY)
+def test_a_step_takes_as_long_beside_many(name: str) -> None:
+    few = fastest(MANY[name], 500)
+    assert fastest(MANY[name], 2000, 6 * few) < 6 * few
+
+
 class TestFinds:
     """What is wrong on purpose: each kind of growth, and a limit of multigrad's that does not hold."""
 
@@ -207,6 +226,9 @@ class TestFinds:
         kept: list[Any] = []
         program = Program(lambda i: leak(i, kept), 2, 0, False, itertools.count())
         assert what in exceeded(program, growth(program, 20, collector=what == "seconds"))
+
+    def test_a_step_that_looks_at_all_others(self) -> None:
+        assert not linear(lambda n: [abs(k) for i in range(n) for k in range(i)])
 
     @pytest.mark.sweep_after(3)
     @pytest.mark.parametrize(
