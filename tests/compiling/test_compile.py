@@ -482,6 +482,10 @@ def test_parts_of_one_memory_are_written_by_the_program_unless_they_overlap():
         compiled(whole[:2], whole[2:] if n < 3 else whole[1:3])
         np.testing.assert_array_equal(whole, [2, 4, 2, 3] if n < 3 else [1, 3, 2, 3])
     assert len(called) == 3  # recorded, compared, and called where they overlap
+    windows = np.lib.stride_tricks.as_strided(np.zeros(6), (2, 2, 2), (16, 8, 8))
+    for _ in range(3):
+        compiled(windows, np.ones((2, 2, 2)))
+    assert len(called) == 9  # elements of one array overlap: no program is kept
 
 
 def test_tensors_are_written():

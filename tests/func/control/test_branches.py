@@ -61,6 +61,7 @@ def test_only_the_chosen_function_is_called(backend: str) -> None:
     assert [float(func.switch(i, parts, x)) for i in (-5, 0, 1, 2, 7)] == [0.5, 0.5, 1.0, 1.5, 1.5]
     near(func.switch(xp.asarray(1), [lambda x: x, lambda x: -x], x), -X)
     assert func.cond(True, lambda a, b: a["k"], lambda a, b: b, {"k": "text"}, None) == "text"
+    assert [func.cond(xp.asarray(n), lambda: 1, lambda: 2) for n in (-1, 0, 2)] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("p", [True, False])

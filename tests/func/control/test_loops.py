@@ -667,12 +667,14 @@ def test_a_body_must_not_write_to_what_it_is_given(steps: int) -> None:
 @pytest.mark.parametrize("steps", [2, 60])
 def test_hidden_state_is_found_out(steps: int) -> None:
     draw = np.random.default_rng(0)
-    with pytest.raises(
-        RuntimeError,
-        match="returned another result for the same arguments when it was called again.*Pass "
-        "the state as a part of the carry",
-    ):
+    again = (
+        "returned another result for the same arguments when it was called again.*Pass "
+        "the state as a part of the carry"
+    )
+    with pytest.raises(RuntimeError, match=again):
         func.scan(lambda c, x: (c + draw.normal(), None), 0.0, np.ones(steps))
+    with pytest.raises(RuntimeError, match=again):
+        func.while_loop(lambda c: c < 99, lambda c: c + draw.uniform(1, 2), 0.0)
 
 
 @pytest.mark.parametrize("steps", [2, 60])
