@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from .. import tree as trees
-from ..core.element import SCALARS, is_array
+from ..core.element import SCALARS, is_array, mixed
 from ..core.level import Layer
 from ..core.tensor import element_of
 from ..dispatch.creation import default_library
@@ -28,8 +28,9 @@ def ravel_pytree(tree: R) -> tuple[Any, Callable[[Any], R]]:
     give raw arrays, Tensors give Tensors. A tree without arrays gives a vector without elements, of
     the default backend.
 
-    Raises TypeError if a leaf is not an array. unravel raises ValueError for a vector of another
-    shape. Corresponds to jax.flatten_util.ravel_pytree.
+    Raises TypeError if a leaf is not an array, and MixedBackendsError for arrays of two libraries.
+    unravel raises ValueError for a vector of another shape. Corresponds to
+    jax.flatten_util.ravel_pytree.
     """
     return raveled(tree, "ravel_pytree")
 
@@ -53,7 +54,7 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
             raise ValueError(
                 f"unravel: expected a vector of shape ({size},), got shape {tuple(vector.shape)}"
             )
-        xp = _namespace([vector])
+        xp = _namespace([vector], "unravel")
         parts = (
             [vector]
             if len(ends) == 1
@@ -69,7 +70,7 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
 
     if not leaves:
         return default_library().xp.zeros((0,)), unravel
-    xp = _namespace(leaves)
+    xp = _namespace(leaves, caller)
     dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else xp.result_type(*dtypes)
     flat = [_cast(xp, xp.reshape(x, (-1,)), dtype) for x in leaves]
     return flat[0] if len(flat) == 1 else xp.concat(flat), unravel
@@ -79,6 +80,9 @@ def _cast(xp: Any, x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else xp.astype(x, dtype)
 
 
-def _namespace(arrays: list[Any]) -> Any:
+def _namespace(arrays: list[Any], caller: str) -> Any:
     library = element_of(arrays[0]).library
+    for x in arrays:
+        if element_of(x).library is not library:
+            raise mixed(caller, library, element_of(x).library)
     return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp

@@ -69,3 +69,12 @@ def test_edges() -> None:
         "arrays, but a leaf is a float",
     ):
         func.ravel_pytree([x, 1.0])
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, mg.asarray], ids=["raw", "tensors"])
+def test_arrays_of_two_libraries(wrap: Any) -> None:
+    other = raw_namespace("strict").asarray([1.0])
+    with pytest.raises(
+        mg.errors.MixedBackendsError, match=r"^ravel_pytree: .* 'numpy' and 'strict'"
+    ):
+        func.ravel_pytree([wrap(np.ones(2)), wrap(other)])
