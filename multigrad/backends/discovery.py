@@ -161,6 +161,11 @@ def backend_of(x: Any) -> Backend | None:
         return _look_up(x)
 
 
+def is_known(cls: type) -> bool:
+    """Whether a backend has claimed the class, or arrays of exactly this class have been seen."""
+    return _by_type.get(cls) is not None
+
+
 def get(name: str) -> Backend:
     """Return the backend of that name, and import its library.
 

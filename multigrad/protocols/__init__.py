@@ -15,7 +15,7 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
-from ..core.element import by_type
+from ..backends.discovery import is_known
 from ..core.level import Layer
 from ..core.surface import Surface
 from ..dispatch import wider
@@ -54,7 +54,7 @@ def array_function(
             # NumPy's own function belongs to its arrays, whose subclasses the operations look at
             if (
                 not issubclass(kind, Layer)
-                and kind not in by_type
+                and not is_known(kind)
                 and kind.__array_function__ is not _numpys()
             ):
                 return NotImplemented

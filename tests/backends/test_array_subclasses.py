@@ -222,6 +222,17 @@ def test_matrices_and_masked_arrays_cannot_be_registered() -> None:
             extend.register_plain_type(kind)
 
 
+def test_a_registered_class_with_numpys_protocol_may_come_first_in_a_function_of_numpy() -> None:
+    @extend.register_plain_type
+    class Logged(np.ndarray):
+        def __array_function__(self, *args: Any) -> Any:
+            return super().__array_function__(*args)
+
+    x = mg.asarray(X, requires_grad=True)
+    np.sum(np.stack([x, X.view(Logged)])).backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 1]
+
+
 def test_a_registered_class_means_plain_arrays() -> None:
     @extend.register_plain_type
     class Logged(np.ndarray):
