@@ -298,14 +298,19 @@ def short(node: ast.expr) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
+KINDS = ("overload", "classmethod", "staticmethod", "property", "setter", "deleter")
+SILENT = ("entry", "_entry", "conversion", "abstractmethod")
+"""Decorators that leave the signature of a function as it is."""
+
+
 def function(name: str, node: ast.FunctionDef, inside: bool) -> Line:
-    marks = [d.rpartition(".")[2] for d in decorators(node)]
-    kinds = ("overload", "classmethod", "staticmethod", "property", "setter", "contextmanager")
-    kind = [k for k in kinds if k in marks] or ["method" if inside else "function"]
+    marks = [d.rpartition(".")[2].removeprefix("cached_") for d in decorators(node)]
+    kind = [k for k in KINDS if k in marks] or ["method" if inside else "function"]
+    kind += [f"@{mark}" for mark in marks if mark not in (*KINDS, *SILENT)]
     arguments = without_self(node.args) if inside and "staticmethod" not in marks else node.args
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    returns = f"-> {ast.unparse(node.returns)}" if node.returns else ""
     call = "" if "property" in marks else f"({ast.unparse(arguments)})"
-    return name, " ".join(kind), call + returns
+    return name, " ".join(kind), " ".join(filter(None, [call, returns]))
 
 
 def without_self(args: ast.arguments) -> ast.arguments:

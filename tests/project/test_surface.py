@@ -148,7 +148,7 @@ def test_what_a_line_says(
         "multigrad_x.C.made  classmethod  (*, n=1) -> 'C'",
         "multigrad_x.C.a  attribute",
         "multigrad_x.C.__init__  method  (a: int) -> None",
-        "multigrad_x.C.q  property   -> str",
+        "multigrad_x.C.q  property  -> str",
         "multigrad_x.C.q  setter  (to)",
         "multigrad_x.g  overload  (x: int, /) -> int",
         "multigrad_x.g  function  (x, /)",
