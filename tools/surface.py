@@ -178,24 +178,30 @@ def public_modules() -> list[str]:
     return sorted(found)
 
 
-def names() -> dict[str, Definition | None]:
-    """The public names of all modules, and their definitions."""
-    found: dict[str, Definition | None] = {}
+def names() -> list[tuple[str, Definition | None]]:
+    """The public names of all modules, and their definitions.
+
+    A function may have the name of a module, which it hides.
+    """
+    found: list[tuple[str, Definition | None]] = []
     for name in public_modules():
         place = module(name)
         assert place is not None
-        found[name] = Definition(name, "", ())
-        found |= {f"{name}.{member}": definition(name, member) for member in place.public()}
+        found.append((name, Definition(name, "", ())))
+        for member in place.public():
+            d = definition(name, member)
+            if d is None or d.nodes or d.module != f"{name}.{member}":  # its own submodule follows
+                found.append((f"{name}.{member}", d))
     return found
 
 
 def of_modules() -> Iterator[Line]:
     public = names()
     shortest: dict[tuple[str, str], str] = {}
-    for name, d in sorted(public.items(), key=lambda item: (item[0].count("."), item[0])):
+    for name, d in sorted(public, key=lambda item: (item[0].count("."), item[0])):
         if d is not None:
             shortest.setdefault((d.module, d.name), name)
-    for name, d in public.items():
+    for name, d in public:
         if d is None:
             yield name, "a library's", ""
         elif shortest[d.module, d.name] != name:
@@ -328,7 +334,7 @@ def of_operations() -> Iterator[Line]:
     for op in OPS.values():
         # multigrad_autograd declares its own when it is imported; users call them by SciPy's names
         if op.public and op.module.startswith(("multigrad.", "multigrad_special.")):
-            outputs = f" -> {', '.join(op.outputs)}" if op.outputs else ""
+            outputs = f" -> ({', '.join(op.outputs)})" if op.outputs else ""
             yield f"operation {op.name}", op.kind, f"{op.signature}{outputs}"
 
 
