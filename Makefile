@@ -159,6 +159,7 @@ generated: $(READY)
 	@$(PY) tools/parity.py --check
 	@$(PY) tools/hips_tests.py --check
 	@$(PY) tools/consumers.py --check
+	@$(PY) tools/surface.py --check
 
 # -- conformance, by two processes. From the middle level on, NumPy and strict have every sample; JAX compiles each new pair of operation
 # and shape, so it has few of them, but in the long level: once with x64, once as it comes, in float32 (there, the middle level has values

@@ -116,6 +116,7 @@ def namespace(backend: Any) -> NamespaceProtocol:
     return bound
 
 
+@_entry
 def backends(probe: bool = False) -> list[BackendInfo]:
     """List the known backends with their state or error.
 

@@ -11,6 +11,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
+__all__ = [
+    "ArrayTypeError",
+    "BackendError",
+    "BatchingError",
+    "GradientError",
+    "LeakError",
+    "MissingRuleError",
+    "MixedBackendsError",
+    "MultigradError",
+    "NoDeviceError",
+    "RegistrationError",
+]
+
 PACKAGE = str(Path(__file__).parent) + os.sep
 """The prefix of the names of multigrad's own files."""
 OWN = (PACKAGE, "<multigrad", "<pullback")

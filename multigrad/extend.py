@@ -56,8 +56,8 @@ from .layers.value_layer import ValueLayer, tie
 from .namespace import load
 from .observe import EVENTS, Call, Label, Observer, stand_in
 from .registry import Op
-from .tree import named_leaves
-from .tree import replaced as tree_map
+from .tracebacks import entry
+from .tree import named_leaves, replaced
 
 __all__ = [
     "API",
@@ -71,6 +71,7 @@ __all__ = [
     "Transform",
     "backend",
     "carry_out",
+    "entry",
     "innermost",
     "is_array",
     "jvp",
@@ -144,6 +145,7 @@ class Transform(Transformation):
     def level(self) -> int:
         return self.own_level
 
+    @entry
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return `function(*args)`, called inside this transformation.
 
@@ -177,6 +179,7 @@ class Transform(Transformation):
         """
         return _mapped(lambda y: z._array if self._owns(z := self._without_constants(y)) else z, x)
 
+    @entry
     def map(
         self, function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] | None = None
     ) -> Any:
@@ -208,6 +211,12 @@ class Transform(Transformation):
         if self._owns(x):
             x._check()
         return x
+
+
+@entry
+def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same structure with `function` applied to each leaf."""
+    return replaced(function, tree)
 
 
 def rebind_augmented() -> None:
@@ -324,6 +333,7 @@ class Layer(ValueLayer):
         )
 
     @classmethod
+    @entry
     def wrap(cls, array: Any, transform: Transform, **parts: Any) -> Self:
         """A layer of `transform` with the value `array`, of a lower level, and these parts.
 
@@ -499,6 +509,7 @@ def _result(x: Any, op: Op, kind: type[Layer], transform: Transform, own: Sequen
 # -- carrying operations out
 
 
+@entry
 def carry_out(op: Op, args: Sequence[Any]) -> Any:
     """The result of `op` on values of a lower level.
 
@@ -518,6 +529,7 @@ def carry_out(op: Op, args: Sequence[Any]) -> Any:
     return run_raw(op, args, library)
 
 
+@entry
 def jvp(
     op: Op, args: Sequence[Any], tangents: Sequence[Any], outs: Any, *, conform: bool = True
 ) -> Any:
@@ -555,6 +567,7 @@ def jvp(
     return tuple(moved) if several else moved[0]
 
 
+@entry
 def vjp(
     op: Op, args: Sequence[Any], outs: Any, cotangents: Any, wanted: Sequence[Any] | None = None
 ) -> tuple[Any, ...]:
@@ -671,6 +684,7 @@ def load_plugins() -> None:
     discovery.load_plugins()
 
 
+@entry
 def backend(name: str) -> Backend:
     """The Backend of that name, with its library imported.
 
@@ -679,6 +693,7 @@ def backend(name: str) -> Backend:
     return discovery.get(name)
 
 
+@entry
 def raw_namespace(backend: str | Backend) -> Any:
     """The `xp` of a backend's derivative rules: the standard and the kernels, on raw arrays.
 

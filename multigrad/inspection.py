@@ -91,8 +91,9 @@ def _limits(library: Library, name: str, dtype: Any) -> Any:
     try:
         return getattr(library.xp, name)(dtype)
     except Exception as error:  # libraries tell neither the function nor the argument
-        error.add_note(f"multigrad: {name}({dtype!r}): pass a dtype of the library.")
-        raise
+        raise TypeError(
+            f"{name}: expected a dtype of {library.name!r}, got {dtype!r:.60}: {error}"
+        ) from error
 
 
 class Info:

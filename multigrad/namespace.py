@@ -187,6 +187,11 @@ class Namespace:
                 requires_grad = settings.flag("from_dlpack", "requires_grad", requires_grad)
             if copy is not None:
                 settings.check_one("from_dlpack", "copy", copy, settings.OPTIONAL_FLAG)
+            if not hasattr(x, "__dlpack__"):
+                raise TypeError(
+                    "from_dlpack: expected an array with __dlpack__, not "
+                    f"{type(x).__name__}: {x!r:.60}"
+                )
             if not isinstance(x, Tensor):
                 t = wrap_new(self._library.xp.from_dlpack(x, device=device, copy=copy))
             elif x.requires_grad:
@@ -304,9 +309,9 @@ def _explained(
     """Handle an error of a function that is not in the table's form, as `failed` does."""
     try:
         given = op.signature.bind(*args, **kwargs)
-    except TypeError:  # the error is that of the call
+    except TypeError as unbound:  # the error is that of the call
         fold(error)
-        return None
+        return None if isinstance(error, TypeError) else TypeError(f"{op.name}() {unbound}")
     given.apply_defaults()
     return failed(error, op, tuple(given.arguments.values()))
 
@@ -360,7 +365,10 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
+            try:
+                given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
+            except TypeError as error:  # which does not name the function
+                raise TypeError(f"{op.name}() {error}") from None
             home = element.common_library(op.name, given) or library
             values = [
                 dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a)

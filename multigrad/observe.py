@@ -94,7 +94,7 @@ class Call:
             name,
             order,
             args,
-            kwargs or {},
+            {} if kwargs is None else kwargs,
         )
         self.node, self.of = node, of
         self.result: Any = NotImplemented

@@ -66,12 +66,14 @@ from functools import lru_cache
 from importlib import import_module
 from keyword import iskeyword
 from operator import index
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar, cast
 from unicodedata import normalize
 
 from . import locks
 from .errors import RegistrationError
 from .provided import wanted
+from .tracebacks import entry
 
 __all__ = [
     "OPS",
@@ -221,11 +223,17 @@ class Op:
             if self.kind == "composite" or isinstance(self.vjp, Rule) or a in self.vjp
         )
 
+    @entry
     def kept(self, argument: str) -> tuple[str, ...]:
         """The names of the arrays that the gradient of an argument keeps alive until backward.
 
         These are arguments, outputs and residuals.
         """
+        if argument not in self.differentiable:
+            raise ValueError(
+                f"{self.name}: {argument!r} is no differentiable argument. It has "
+                f"{', '.join(self.differentiable) or 'none'}."
+            )
         rule = self.vjp if isinstance(self.vjp, Rule) else self.vjp[argument]
         names = (rule.keep or {}).get(argument, rule.keeps)
         return tuple(
@@ -335,6 +343,7 @@ def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
             listener(before.get(op.name, op))
 
 
+@entry
 def elementwise(
     signature: str,
     /,
@@ -373,6 +382,7 @@ def elementwise(
     )
 
 
+@entry
 def linear(
     signature: str,
     /,
@@ -413,6 +423,7 @@ def linear(
     )
 
 
+@entry
 def multilinear(
     signature: str,
     /,
@@ -446,6 +457,7 @@ def multilinear(
     )
 
 
+@entry
 def define(
     signature: str,
     /,
@@ -506,6 +518,7 @@ OPTIONS = frozenset(inspect.signature(define).parameters) - {"signature", "vjps"
 """The words of a declaration that are no names of arrays."""
 
 
+@entry
 def nondifferentiable(
     signature: str,
     /,
@@ -532,6 +545,7 @@ def nondifferentiable(
     )
 
 
+@entry
 def composite(
     signature: str,
     /,
@@ -559,6 +573,14 @@ def composite(
     )
 
 
+def _declaring() -> str:
+    """The name of the module that declares an operation."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, entry.__module__):
+        frame = frame.f_back
+    return "?" if frame is None else str(frame.f_globals.get("__name__", "?"))
+
+
 def _declare(
     kind: str,
     text: str,
@@ -584,7 +606,7 @@ def _declare(
             f"'name(x, /, *, axis=None)', not by {type(text).__name__}. Pass functions as rules or "
             "as forward=."
         )
-    module = sys._getframe(2).f_globals.get("__name__", "?")
+    module = _declaring()
     if not module.startswith("multigrad."):
         # A plugin's operations are checked against those of the standard, so the standard is loaded
         # first.
@@ -739,7 +761,7 @@ def _keep(
 
 def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
     """Check the `batching` of a declaration: a word, or a function that becomes a rule."""
-    if given is None or given in BATCHINGS:
+    if given is None or (isinstance(given, str) and given in BATCHINGS):
         return given
     code = getattr(given, "__code__", None)
     if (
@@ -762,16 +784,23 @@ def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
     return Rule(given, takes)
 
 
+@entry
 def behind_batch(axis: Any, ndim: int) -> Any:
     """Shift the axes of an example to those after the batch axis, for batching rules.
 
     `axis` is an axis or a tuple of axes of an example with `ndim` dimensions; None means all axes.
     """
-    if axis is None:
-        return tuple(range(1, ndim + 1))
     if isinstance(axis, (tuple, list)):
         return tuple(behind_batch(a, ndim) for a in axis)
-    a = index(axis)
+    try:
+        a, ndim = index(0 if axis is None else axis), index(ndim)
+    except TypeError:
+        raise TypeError(
+            "behind_batch: axis must be an integer, a tuple of integers or None, and ndim an "
+            f"integer, not {type(axis).__name__} and {type(ndim).__name__}"
+        ) from None
+    if axis is None:
+        return tuple(range(1, ndim + 1))
     if not -ndim <= a < ndim:
         raise IndexError(f"axis {a} is out of bounds for an array of dimension {ndim}")
     return a % ndim + 1

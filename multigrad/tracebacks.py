@@ -20,12 +20,13 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from reprlib import Repr
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
-from .errors import OWN, nearest
+from .errors import OWN, MultigradError, nearest
 from .provided import wanted
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,15 +56,16 @@ def shown(*_: object) -> bool:
     return not full()
 
 
-def fold(error: BaseException) -> bool:
+def fold(error: BaseException, own: tuple[str, ...] = OWN) -> bool:
     """Remove the frames inside multigrad from the traceback of `error`.
 
     Call it in the `except` block of a function that raises `error` again. It returns whether the
     error comes from a function that the program passed in; the traceback then shows that function.
+    `own` has the prefixes of the files whose frames are removed.
     """
     here = error.__traceback__
     assert here is not None
-    rest = _kept(here.tb_next, inside=True)
+    rest = _kept(here.tb_next, True, own)
     if not full():
         frame = here.tb_frame
         error.__traceback__ = TracebackType(rest, frame, frame.f_lasti, frame.f_lineno)
@@ -79,18 +81,20 @@ def _fold_related(error: BaseException) -> None:
         related = waiting.pop()
         if related is not None and related not in seen:
             seen.add(related)
-            related.__traceback__ = _kept(related.__traceback__, inside=False)
+            related.__traceback__ = _kept(related.__traceback__, False, OWN)
             waiting += [related.__cause__, related.__context__]
 
 
-def _kept(entry: TracebackType | None, inside: bool) -> TracebackType | None:
+def _kept(entry: TracebackType | None, inside: bool, own: tuple[str, ...]) -> TracebackType | None:
     """The entries from this one on, without those inside multigrad.
 
     Each later run of them keeps its first entry. `inside` says whether `entry` continues a run.
     """
     kept: list[TracebackType] = []
     while entry is not None:
-        if _is_own(entry.tb_frame) or (inside and _is_library(entry.tb_frame)):
+        if entry.tb_frame.f_code.co_filename.startswith(own) or (
+            inside and _is_library(entry.tb_frame)
+        ):
             if not inside:
                 kept.append(entry)
             inside = True
@@ -106,10 +110,6 @@ def _kept(entry: TracebackType | None, inside: bool) -> TracebackType | None:
     return following
 
 
-def _is_own(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(OWN)
-
-
 def _is_library(frame: FrameType) -> bool:
     """Whether a frame belongs to an array library or to the standard library.
 
@@ -119,12 +119,22 @@ def _is_library(frame: FrameType) -> bool:
     return (
         root in sys.stdlib_module_names
         or root in library_roots()
+        or root == "scipy"  # which plugins call
         or frame.f_code.co_filename.startswith("<frozen ")
     )
 
 
 def entry(function: F) -> F:
-    """Decorate a slow public function, so that its exceptions are folded."""
+    """Decorate a public function, so that its errors show the program and name its arguments.
+
+    The traceback shows the program's frames, and one of multigrad. An error of Python or of a
+    library that does not name the function gets a note with the arguments of the call. One that
+    only says that code inside was given something else than it expects, such as an AttributeError,
+    becomes a TypeError of that function. multigrad's own errors, and those of functions that the
+    program passed in, stay as they are. A `try` costs nothing, but the call itself does: the
+    decorator is for functions that take microseconds anyway.
+    """
+    own = _own_files(function)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -138,13 +148,111 @@ def entry(function: F) -> F:
                 and error.__traceback__.tb_next is None
             ):
                 _suggest(error, function, kwargs)
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error, own)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, function, args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     made: Any = call
     code: CodeType = made.__code__
     made.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     return made  # type: ignore[no-any-return]
+
+
+def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The prefixes of the files of multigrad, and of the package of a function of a plugin."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise TypeError(f"entry: expected a Python function, not {type(function).__name__}")
+    package = sys.modules.get(str(function.__module__).partition(".")[0])
+    if code.co_filename.startswith(OWN):
+        return OWN
+    return (*OWN, *(f"{folder}{os.sep}" for folder in getattr(package, "__path__", ())))
+
+
+def instead_of(error: Exception, name: str, given: Iterable[Any] = ()) -> Exception | None:
+    """The error of the function `name` for an error that says what code inside expects.
+
+    Such an error does not say what was wrong with the call. Others give None, and so do those that
+    are raised on purpose: an AttributeError with a text of its own, unless it is that of an
+    argument, `given`, and an AssertionError with any text.
+    """
+    kind: type[Exception] | None = None
+    match error:
+        case AttributeError():
+            of_argument = any(error.obj is x for x in given)
+            kind = TypeError if of_argument or "has no attribute" in str(error) else None
+        case AssertionError():
+            kind = None if str(error) else TypeError
+        case KeyError() | NameError() | StopIteration():
+            kind = TypeError
+        case RecursionError() | ZeroDivisionError():
+            kind = ValueError
+    if kind is None:
+        return None
+    return kind(f"{name}() failed with {type(error).__name__}: {error}")
+
+
+PREFIX = "Called as "
+_short = Repr()
+_short.maxother = _short.maxstring = 60
+
+
+def blamed(
+    error: Exception,
+    theirs: bool,
+    function: Callable[..., Any] | str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Exception | None:
+    """Note the arguments of a call on its error, or return the error to raise instead.
+
+    See `entry`.
+
+    theirs    the result of `fold`: whether the program's function has raised it
+    function  the function, or what it is called in the error if it has no name of its own
+    """
+    if isinstance(function, str):
+        name = function
+    elif function.__name__ == "__init__":
+        name = type(args[0]).__name__
+    else:
+        name = function.__name__
+    text = str(error)
+    if theirs or isinstance(error, MultigradError) or text.startswith((f"{name}(", f"{name}:")):
+        return None
+    notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
+    note = f"{PREFIX}{name}({', '.join(_arguments(function, args, kwargs))})."
+    instead = instead_of(error, name, (*args, *kwargs.values()))
+    (instead or error).__notes__ = [*notes, note]
+    return instead
+
+
+def _arguments(
+    function: Callable[..., Any] | str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[str]:
+    """Arguments as in a call: arrays by shape and dtype, others by a short repr."""
+    try:
+        names = iter(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # a function of C, or a text
+        names = iter(())
+    for value in args:
+        p = next(names, None)
+        named = p is not None and p.kind is p.POSITIONAL_OR_KEYWORD
+        if p is None or p.name not in ("self", "cls"):
+            yield f"{p.name}={_described(value)}" if p is not None and named else _described(value)
+    for name, value in kwargs.items():
+        yield f"{name}={_described(value)}"
+
+
+def _described(value: Any) -> str:
+    try:
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return f"<{type(value).__name__} of shape {tuple(value.shape)}, {value.dtype}>"
+        return _short.repr(value)
+    except Exception:  # an object may raise anything when it is asked for its repr
+        return f"<{type(value).__name__}>"
 
 
 def _suggest(error: TypeError, function: Callable[..., Any], given: Iterable[str]) -> None:

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from .backends import discovery
 from .core.element import SCALARS
 from .core.level import Layer
+from .tracebacks import entry
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
@@ -363,6 +364,7 @@ def as_values(x: object) -> str:
 # The table
 
 
+@entry
 def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Let instances of a class be containers of arrays in nested arguments and results.
 

@@ -63,6 +63,9 @@ SWEPT_ON_JAX = (
 On JAX each of them compiles programs of its own. The conformance suite has the values and the
 gradients of every operation there, so the short level leaves these tests out."""
 
+NOT_QUICK = ("package/test_misuse",)
+"""Modules of the short level that take too long for `make quick`."""
+
 APART = {"dask", "jax", "plugin_sites", "scipy", "subprocess", "torch"}
 """A module that uses one of these modules is no part of `make quick`."""
 
@@ -92,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         met[group] += 1
         if met[group] > kept:
             item.add_marker(pytest.mark.sweep)
-        if _is_quick(item, texts):
+        if not folder.startswith(NOT_QUICK) and _is_quick(item, texts):
             item.add_marker(pytest.mark.quick)
 
 

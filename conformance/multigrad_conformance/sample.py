@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from multigrad.extend import entry
+
 CAPABILITIES = ("complex", "data_dependent", "boolean_indexing", "negative_steps", "truth")
 """What a library may lack: the names that `Backend.lacks` gives reasons for."""
 
@@ -61,6 +63,7 @@ class Sample:
                     the operation itself on NumPy
     """
 
+    @entry
     def __init__(
         self,
         label: str,
@@ -134,6 +137,7 @@ class Kink(Sample):
     reasons    why it deviates from PyTorch, if it does
     """
 
+    @entry
     def __init__(
         self,
         label: str,
@@ -159,6 +163,7 @@ class Refused(Sample):
     message  the text of the error, or a part of it
     """
 
+    @entry
     def __init__(self, label: str, /, *args: Any, message: str, **kwargs: Any) -> None:
         super().__init__(label, *args, checks=("refused",), short=True, **kwargs)
         self.message = message
@@ -167,23 +172,28 @@ class Refused(Sample):
 class Draw:
     """Deterministic arrays for the samples of one operation, the same on every machine."""
 
+    @entry
     def __init__(self, name: str) -> None:
         self._random = np.random.default_rng(zlib.crc32(name.encode()))
 
+    @entry
     def real(self, *shape: int, low: float = -2.0, high: float = 2.0) -> Any:
         """Draw uniformly from [low, high]."""
         return np.asarray(self._random.uniform(low, high, shape))
 
+    @entry
     def positive(self, *shape: int) -> Any:
         """Draw uniformly from [0.5, 2]."""
         return self.real(*shape, low=0.5, high=2.0)
 
+    @entry
     def nonzero(self, *shape: int) -> Any:
         """Draw numbers of either sign, with magnitude at least 0.4."""
         return np.asarray(
             self.real(*shape, low=0.4, high=2.0) * self._random.choice([-1.0, 1.0], shape)
         )
 
+    @entry
     def complex(self, *shape: int) -> Any:
         """Draw from all four quadrants, with real and imaginary part at least 0.4 away from 0.
 
@@ -191,6 +201,7 @@ class Draw:
         """
         return np.asarray(self.nonzero(*shape) + 1j * self.nonzero(*shape))
 
+    @entry
     def apart(self, *shape: int) -> Any:
         """Draw distinct values, at least 0.2 from each other and 0.1 from 0.
 
@@ -201,10 +212,12 @@ class Draw:
             self._random.permutation((np.arange(n) - n // 2) * 0.2 + 0.1).reshape(shape)
         )
 
+    @entry
     def integers(self, *shape: int, low: int = -5, high: int = 6) -> Any:
         """Draw integers from [low, high), as int64."""
         return np.asarray(self._random.integers(low, high, shape))
 
+    @entry
     def booleans(self, *shape: int) -> Any:
         """Draw booleans; both values occur if there are at least two elements."""
         x = self._random.integers(0, 2, shape).astype(bool)

@@ -44,6 +44,7 @@ class Failure:
     error: Exception
 
 
+@extend.entry
 def check_function(
     function: Callable[..., Any],
     /,
@@ -200,6 +201,7 @@ def _explained(error: Exception, check: str) -> str:
     return f"\n  ({text})" if text else ""
 
 
+@extend.entry
 def check_rule(
     op: str | Op,
     samples: Any = None,

@@ -20,6 +20,7 @@ from ..errors import kind
 from ..memory import saved
 from ..memory.old_values import OldValues
 from ..memory.views import written
+from ..tracebacks import entry
 
 if TYPE_CHECKING:
     from ..tools.graphs.drawing import GraphPicture, draw
@@ -241,6 +242,7 @@ class allow_mutation_on_saved_tensors(contextlib.ContextDecorator):
             observe.leave(keeper)
 
 
+@entry
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return the place in the graph at which the gradient of `tensor` arrives.
 
@@ -262,6 +264,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*edge(node))
 
 
+@entry
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Report a write to the memory of a Tensor, or of several, that multigrad did not see."""
     if not isinstance(tensor, (Tensor, Iterable)):
@@ -283,6 +286,7 @@ class _MultiHandle(RemovableHandle):
             handle.remove()
 
 
+@entry
 def register_multi_grad_hook(
     tensors: Tensor | Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> RemovableHandle:

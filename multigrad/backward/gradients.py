@@ -20,7 +20,7 @@ from ..errors import GradientError, kind, program
 from ..memory.accumulation import outer_leaf
 from ..observe import as_given, stand_in
 from ..provided import provide, wanted
-from ..tracebacks import entry, fold
+from ..tracebacks import blamed, entry, fold
 from .reach import reach
 from .run import run_pass
 
@@ -297,7 +297,12 @@ def backward(
         p.accumulate_targets = True
         _accumulated(roots, p)
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        instead = blamed(
+            error, theirs, "backward", (tensors, grad_tensors, retain_graph, create_graph), {}
+        )
+        if instead is not None:
+            raise instead from error
         raise
 
 

@@ -22,7 +22,7 @@ from ..errors import program
 from ..observe import gate
 from ..program import Missed, Program, Torn
 from ..registry import when_replaced
-from ..tracebacks import fold
+from ..tracebacks import blamed, fold
 from . import checks, fast, listing
 from .fast import MISSED
 from .leaves import Arguments, Statics, raw
@@ -146,7 +146,10 @@ class Compiled(Generic[P, R]):
                         return result  # type: ignore[no-any-return]
             return self._called(args, kwargs, True if mode is True else mode.base)  # type: ignore[no-any-return]
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "compile(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool | None) -> Any:

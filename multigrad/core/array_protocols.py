@@ -115,7 +115,9 @@ class ArrayProtocols(Surface):
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Namespace:
         """The differentiable Array API namespace of this array's backend."""
-        if api_version is not None and api_version not in VERSIONS:
+        if api_version is not None and not (
+            isinstance(api_version, str) and api_version in VERSIONS
+        ):
             raise ValueError(
                 f"unsupported version of the Array API standard: {api_version!r}; supported are "
                 f"{', '.join(VERSIONS)}"

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from ..observe import CONVERSION, Call, Mode, around_parts, gate
-from ..tracebacks import fold
+from ..tracebacks import blamed, fold
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,10 @@ def conversion(method: F) -> F:
             mode = gate.get()
             return method(self) if mode is True or not mode.watch.observers else told(mode, self)
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, method, (self,), {})
+            if instead is not None:
+                raise instead from error
             raise
 
     @wraps(method)
@@ -41,7 +44,10 @@ def conversion(method: F) -> F:
                 else told(mode, self, *args, **kwargs)
             )
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, method, (self, *args), kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:

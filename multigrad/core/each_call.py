@@ -19,6 +19,10 @@ def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
     The context manager of a generator is entered again for each step. It is made last, so that
     nothing comes between its construction and the first step.
     """
+    if not callable(function):
+        raise TypeError(
+            f"a mode decorates functions, not {type(function).__name__}: {function!r:.60}"
+        )
     if inspect.isgeneratorfunction(function):
         return _each_step(function, made)
     if inspect.isasyncgenfunction(function):

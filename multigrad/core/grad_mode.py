@@ -145,7 +145,10 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            setattr(function, "__init__", self.clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
+            try:
+                setattr(function, "__init__", self.clone()(function.__init__))  # noqa: B010 - mypy knows __init__ as a method
+            except TypeError as error:  # a class of C
+                raise TypeError(f"a mode cannot decorate {function!r}: {error}") from error
             return function
         return each_call(function, self.clone)  # type: ignore[return-value]
 

@@ -16,7 +16,7 @@ from weakref import ref
 from .. import observe
 from ..errors import GradientError, kind
 from ..provided import wanted
-from ..tracebacks import fold
+from ..tracebacks import entry, fold
 from . import imported, level, showing
 from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
@@ -132,6 +132,7 @@ class Tensor(ArrayProtocols):
         return Data._of(self) if self._elem.run is None else alias(self)
 
     @data.setter
+    @entry
     def data(self, value: Any) -> None:
         array = value
         if isinstance(value, Tensor):

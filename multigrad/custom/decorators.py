@@ -12,7 +12,7 @@ from ..core.level import Layer
 from ..core.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
-from ..tracebacks import fold
+from ..tracebacks import blamed, entry, fold
 from .definition import ctx_class
 from .function import apply_function
 from .rules import JvpDefinition, RuleDefinition, VjpDefinition
@@ -32,6 +32,7 @@ class CustomFunction(Generic[P, R]):
     _definition: type[RuleDefinition]
     _how: str
 
+    @entry
     def __init__(self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = ()) -> None:
         kind = type(self).__name__
         if not callable(fun):
@@ -84,7 +85,10 @@ class CustomFunction(Generic[P, R]):
             result = tree.built(call.output, outs)
             return result
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, self.name, args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

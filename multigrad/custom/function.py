@@ -34,7 +34,7 @@ from ..dispatch.general import _same_structure as same_structure
 from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
-from ..tracebacks import fold
+from ..tracebacks import blamed, fold
 from .batch import BatchCtx, under_batch
 from .definition import Applied, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
@@ -201,7 +201,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             )
             return output
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, f"{cls.__name__}.apply", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
 
@@ -473,6 +476,9 @@ def once_differentiable(fn: F) -> F:
 
     It is not recorded, and differentiating its result raises.
     """
+
+    if not callable(fn):
+        raise TypeError(f"once_differentiable: expected a function, not {type(fn).__name__}")
 
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:

@@ -23,6 +23,7 @@ from ..errors import BackendError, GradientError, program
 from ..observe import OPERATION
 from ..provided import provide
 from ..registry import OPS, Op, linear
+from ..tracebacks import entry
 from .explaining import failed
 from .fast import function_of
 from .general import recording_at
@@ -374,6 +375,7 @@ def _to_numpy(x: Any, source: Library) -> Any:
         ) from error
 
 
+@entry
 def to_backend(t: Tensor, name: str) -> Tensor:
     """This Tensor as one of the backend `name`.
 

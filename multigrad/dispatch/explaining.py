@@ -10,10 +10,11 @@ from math import prod
 from reprlib import Repr
 from typing import Any
 
+from ..backends.plugins import plugins
 from ..core.element import SCALARS, is_array
 from ..errors import MultigradError
 from ..registry import Op
-from ..tracebacks import fold
+from ..tracebacks import fold, instead_of
 
 PREFIX = "multigrad."
 _short = Repr()
@@ -34,29 +35,41 @@ def failed(error: Exception, op: Op, values: tuple[Any, ...], name: str = "") ->
     theirs = fold(error)
     name = name or op.name
     if (
-        theirs
+        (theirs and not _in_its_package(error, op))
         or isinstance(error, MultigradError)
         or str(error).startswith(f"{name}() got an unexpected keyword")
     ):
         return None
     given = dict(zip(op.roles, values, strict=True))
-    if isinstance(error, INTERNAL):
-        return _blamed(op, given, name)
+    instead = instead_of(error, name)
+    if instead is not None:
+        blamed = _blamed(op, given, name)
+        if blamed is not None:
+            return blamed
     try:
         text = f"{PREFIX}{name}: {', '.join(_described(op, given))}"
         cure = _cure(op, given)
     except Exception:  # arguments that are not arrays may raise anything; the first error matters
-        return None
+        return instead
     # the message names the operation
-    if not cure and str(error).startswith((f"{name}:", f"{name}(")):
+    if not cure and str(error).startswith((f"{name}:", f"{name}(", f"{name} ")):
         return None
     before = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
-    error.__notes__ = [*before, f"{text}. {cure}".rstrip()]
-    return None
+    (instead or error).__notes__ = [*before, f"{text}. {cure}".rstrip()]
+    return instead
 
 
-INTERNAL = (AttributeError, KeyError, StopIteration, RecursionError, AssertionError)
-"""Errors of code that was given something else than an array or a dtype."""
+def _in_its_package(error: Exception, op: Op) -> bool:
+    """Whether the code of the plugin that declares an operation has raised an error."""
+    at = error.__traceback__
+    package = op.module.partition(".")[0]
+    if not any(plugin.target.startswith(package) for plugin in plugins()):
+        return False
+    while at is not None:
+        if str(at.tb_frame.f_globals.get("__name__", "")).startswith(f"{package}."):
+            return True
+        at = at.tb_next
+    return False
 
 
 def _blamed(op: Op, given: dict[str, Any], name: str) -> TypeError | None:
@@ -101,7 +114,7 @@ def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
 def _described(op: Op, given: dict[str, Any]) -> Iterator[str]:
     """Arrays by shape and dtype, other arguments by value unless they are defaults."""
     for name, value in given.items():
-        if is_array(value):
+        if _known(value):
             yield f"{name} has shape {_shape(value)} and dtype {getattr(value, 'dtype', None)}"
         elif op.roles[name] == "arrays" and type(value) in (tuple, list):
             yield f"{name} have shapes {', '.join(str(_shape(x)) for x in value)}"
@@ -109,6 +122,13 @@ def _described(op: Op, given: dict[str, Any]) -> Iterator[str]:
             yield f"{name}={_short.repr(value)} is a {type(value).__name__}"
         elif value is not op.signature.parameters[name].default:
             yield f"{name}={_short.repr(value)}"
+
+
+def _known(x: Any) -> bool:
+    try:
+        return is_array(x)
+    except MultigradError:  # a library's array of another kind, such as a matrix
+        return False
 
 
 def _shape(x: Any) -> Any:

@@ -28,15 +28,21 @@ class Kind(NamedTuple):
     expected: str
 
 
+def _is_integer(x: Any) -> bool:
+    """Whether `x` is like an integer: also a 0-d array, but no array with an axis."""
+    return hasattr(x, "__index__") and not getattr(x, "ndim", 0)
+
+
 def _is_flag(x: Any) -> bool:
     """Whether `x` is like a bool: np.True_, an integer, a 0-d array of one of these."""
-    return hasattr(x, "__index__") or str(getattr(x, "dtype", "")).rpartition(".")[2] == "bool"
+    return _is_integer(x) or (
+        str(getattr(x, "dtype", "")).rpartition(".")[2] == "bool" and not getattr(x, "ndim", 0)
+    )
 
 
 def _is_axis(x: Any) -> bool:
-    return (hasattr(x, "__index__") and not isinstance(x, bool)) or (
-        isinstance(x, (list, tuple, range)) and all(map(_is_axis, x))
-    )
+    axes = x if isinstance(x, (list, tuple, range)) else (x,)
+    return all(_is_integer(y) and not isinstance(y, bool) for y in axes)
 
 
 def _is_length(x: Any) -> bool:
@@ -44,7 +50,7 @@ def _is_length(x: Any) -> bool:
 
     The length of an axis may be unknown, as nan.
     """
-    return hasattr(x, "__index__") or (
+    return _is_integer(x) or (
         isinstance(x, Sequence) and not isinstance(x, (str, bytes, bytearray, memoryview))
     )
 
@@ -68,7 +74,7 @@ AXIS = Kind(
 INTEGER = Kind(
     _WHOLE,
     "({n} is None or type({n}) is int)",
-    lambda x: hasattr(x, "__index__"),
+    _is_integer,
     "an integer. Pass it as in {n}=1",
 )
 LENGTHS = Kind(

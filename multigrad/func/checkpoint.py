@@ -30,7 +30,7 @@ from ..core.nested import NestedLayer, put_together, taken_apart
 from ..core.tensor import Tensor, View, element_of, wrap
 from ..errors import GradientError
 from ..memory import old_values, saved
-from ..tracebacks import entry, fold
+from ..tracebacks import blamed, entry, fold
 from .reverse import Function
 from .variables import P, R
 
@@ -105,7 +105,10 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
                 return function(*args, **kwargs)
             return _Call(function, args, kwargs, keeps).first(args, kwargs)
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "checkpoint(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return checkpointed

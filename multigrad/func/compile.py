@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..tracebacks import entry
 from .reverse import check_function
 from .variables import P, R
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ..compiling.compiled import Compiled
 
 
+@entry
 def compile(
     function: Callable[P, R],
     *,

@@ -17,7 +17,7 @@ from ..errors import GradientError
 from ..layers import transforming
 from ..layers.dual import check_tangent
 from ..layers.transforming import derivative, returned, zeros_like
-from ..tracebacks import entry, fold
+from ..tracebacks import blamed, entry, fold
 from .reverse import Function, _call, _outside, check_function, vjp
 from .variables import Args, Aux, No, R, X, Yes
 
@@ -213,7 +213,10 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
             pushed: R = tree.replaced(lambda _: next(results), output)
             return pushed
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "linearize", tangents, {})
+            if instead is not None:
+                raise instead from error
             raise
 
     return output, pushforward

@@ -25,7 +25,7 @@ from ..layers.transforming import (
     input_of,
     left_of,
 )
-from ..tracebacks import entry, fold
+from ..tracebacks import blamed, entry, fold
 from .forward import _push
 from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
 from .variables import A1, A2, Aux, ByArray, First, No, Out, P, R, Second, Transformed, Yes
@@ -107,7 +107,10 @@ def jacrev(
                 chunk_size
             )
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "jacrev(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return jacobian
@@ -193,7 +196,10 @@ def jacfwd(
                 "jacfwd", function, argnums, numbers, has_aux, args, kwargs
             ).by_columns(chunk_size)
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "jacfwd(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return jacobian
@@ -263,7 +269,10 @@ def jacobian(
                 "jacobian", function, argnums, numbers, has_aux, args, kwargs
             ).by_either(chunk_size)
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "jacobian(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return chosen

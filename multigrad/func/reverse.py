@@ -28,7 +28,7 @@ from ..layers.transforming import (
     returned,
     value_at,
 )
-from ..tracebacks import entry, fold
+from ..tracebacks import blamed, entry, fold
 from .variables import A1, A2, A3, Args, Aux, First, No, P, R, Second, Third, Transformed, Yes
 
 Function = Callable[..., Any]
@@ -81,7 +81,10 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
             del given
             return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "pullback", (cotangents,), {})
+            if instead is not None:
+                raise instead from error
             raise
 
     result = _outside(output, run, raw, released)
@@ -178,7 +181,10 @@ def value_and_grad(
                 0
             ] if isinstance(argnums, int) else grads
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "value_and_grad(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return differentiated
@@ -228,7 +234,10 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
             value, grads = both(*args, **kwargs)
             return (grads, value[1]) if has_aux else grads
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "grad(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return gradient

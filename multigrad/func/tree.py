@@ -18,6 +18,7 @@ from ..core.element import SCALARS, is_array, mixed
 from ..core.level import Layer
 from ..core.tensor import element_of
 from ..dispatch.creation import default_library
+from ..tracebacks import entry
 from ..tree import Structure
 from .ravel import raveled
 from .variables import R
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 
+@entry
 def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
     """Return the structure of `tree` with `function(leaf, *others)` in place of each leaf.
 
@@ -64,6 +66,7 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
     return out
 
 
+@entry
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """Return the leaves of a tree in order, and its structure, from which `unflatten` rebuilds it.
 
@@ -72,6 +75,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     return trees.flattened(tree)
 
 
+@entry
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """Return a tree of that structure with these leaves, which may be any objects.
 
@@ -90,11 +94,13 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     return trees.built(structure, given)
 
 
+@entry
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of a tree in order. Corresponds to jax.tree.leaves."""
     return trees.leaves(tree)
 
 
+@entry
 def structure(tree: Any) -> Structure:
     """Return the structure of a tree: the tree without its leaves.
 
@@ -103,6 +109,7 @@ def structure(tree: Any) -> Structure:
     return trees.flattened(tree)[1]
 
 
+@entry
 def ravel(tree: R) -> tuple[Any, Callable[[Any], R]]:
     """Return all elements of the arrays of a tree as one vector, and the inverse function.
 
@@ -111,6 +118,7 @@ def ravel(tree: R) -> tuple[Any, Callable[[Any], R]]:
     return raveled(tree, "tree.ravel")
 
 
+@entry
 def global_norm(tree: Any) -> Any:
     """Return the Euclidean norm of all elements of a tree.
 
@@ -142,6 +150,7 @@ def global_norm(tree: Any) -> Any:
     )
 
 
+@entry
 def all_finite(tree: Any) -> Any:
     """Return whether all elements of a tree are finite, neither nan nor infinite.
 

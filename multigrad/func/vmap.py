@@ -15,7 +15,7 @@ from ..layers.batched import Batched
 from ..layers.constants import Constants
 from ..layers.transforming import returned
 from ..observe import stand_in
-from ..tracebacks import entry, fold
+from ..tracebacks import blamed, entry, fold
 from .reverse import Function, check_function
 from .variables import P, R
 
@@ -86,7 +86,10 @@ def vmap(
                 parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw, randomness))
             return _joined(parts, out_axes, raw)
         except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "vmap(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
             raise
 
     return mapped

@@ -21,7 +21,7 @@ from ..core.surface import Surface
 from ..dispatch import wider
 from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
-from ..tracebacks import fold
+from ..tracebacks import blamed, fold
 
 _calls: dict[Any, Callable[..., Any]] = {}
 """For each ufunc, the function of its counterpart, in the form in which operators call it."""
@@ -41,7 +41,10 @@ def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: A
                     return result
         return import_module(".ufuncs", __name__).run(self, ufunc, method, inputs, kwargs)
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        instead = blamed(error, theirs, ufunc, inputs, kwargs)
+        if instead is not None:
+            raise instead from error
         raise
 
 
@@ -66,7 +69,10 @@ def array_function(
             return counterpart(*args, **kwargs)
         return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
     except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+        instead = blamed(error, theirs, function, args, kwargs)
+        if instead is not None:
+            raise instead from error
         raise
 
 

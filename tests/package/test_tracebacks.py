@@ -509,3 +509,91 @@ def test_jax_has_its_own_folding():
     assert frames(error) == ["here", "here", "us"] and "multigrad.multiply" in "".join(
         error.__notes__
     )
+
+
+class TestArgumentsInErrors:
+    """An error of Python that does not name the function says with what it was called."""
+
+    def test_a_note_has_the_arguments(self) -> None:
+        error = raised(lambda: func.custom_vjp(scalar, nondiff_argnums=1.5))
+        assert str(error) == "'float' object is not iterable"
+        (note,) = error.__notes__
+        assert note.startswith("Called as custom_vjp(fun=<function scalar")
+        assert note.endswith(", nondiff_argnums=1.5).")
+
+    def test_arrays_are_described_by_their_shapes(self) -> None:
+        error = raised(lambda: func.tree.map(3, {"a": X}, mg.asarray(Y)))
+        assert str(error) == "tree.map: the first argument must be a function, not int"
+        assert error.__notes__ == [
+            "Called as map(function=3, tree={'a': array([1., 1.])}, <Tensor of shape (3,), float64>)."
+        ]
+
+    def test_the_outermost_call_is_told(self) -> None:
+        error = raised(lambda: mg.autograd.functional.hessian(3, mg.asarray(X)))
+        assert [n.partition("(")[0] for n in error.__notes__] == ["Called as hessian"]
+
+    @pytest.mark.parametrize(
+        ("call", "kind", "text"),
+        [
+            (
+                lambda: mg.autograd.graph.MemoryReport(mg.asarray(X)),  # type: ignore[arg-type]
+                TypeError,
+                "MemoryReport() failed with AttributeError: 'Tensor' object has no attribute "
+                "'operations'",
+            ),
+            (
+                lambda: func.tree.leaves(itself),
+                ValueError,
+                "leaves() failed with RecursionError: maximum recursion depth exceeded",
+            ),
+            (
+                lambda: func.vmap(scalar)(itself),
+                ValueError,
+                "vmap(f)() failed with RecursionError: maximum recursion depth exceeded",
+            ),
+            (
+                lambda: np.linalg.eigh(mg.asarray(np.eye(2)), UPLO=3),  # type: ignore[arg-type]
+                TypeError,
+                "eigh() failed with AttributeError: 'int' object has no attribute 'upper'",
+            ),
+            (
+                lambda: mg.fft.rfftfreq(0),
+                ValueError,
+                "fft.rfftfreq() failed with ZeroDivisionError: float division by zero",
+            ),
+        ],
+    )
+    def test_an_error_from_inside_becomes_one_of_the_function(
+        self, call: Callable[[], Any], kind: type[Exception], text: str
+    ) -> None:
+        error = raised(call)
+        assert type(error) is kind and str(error).startswith(text)
+        assert frames(error) == ["here", "here", "us"]
+
+    def test_errors_of_the_program_stay_as_they_are(self) -> None:
+        def attribute(x: Any) -> Any:
+            return x.no_such
+
+        for call in (lambda: func.vmap(attribute)(X), lambda: func.grad(attribute)(X)):
+            error = raised(call)
+            assert type(error) is AttributeError and not hasattr(error, "__notes__")
+
+    def test_a_library_without_the_function_is_an_attribute_error(self, operations: Any) -> None:
+        elementwise("misused.nothing(x, /)", x=1)
+        error = raised(lambda: mg.misused.nothing(mg.asarray(X)))
+        assert type(error) is AttributeError
+
+    def test_a_plugin_decorates_its_functions(self) -> None:
+        error = raised(lambda: mg.extend.entry(3))  # type: ignore[type-var]
+        assert str(error) == "entry: expected a Python function, not int"
+        multigrad_autograd = pytest.importorskip("multigrad_autograd")
+        error = raised(lambda: multigrad_autograd.multigrad(scalar, argnums=1.5))
+        assert frames(error)[:2] == ["here", "here"] and "multigrad(fun=" in error.__notes__[0]
+        assert not any("multigrad_autograd" in f for f in frames(error))
+
+    def test_the_module_of_a_declaration_is_that_of_the_caller(self, operations: Any) -> None:
+        assert elementwise("misused.mine(x, /)", x=1).module == __name__
+
+
+itself: list[Any] = []
+itself.append(itself)

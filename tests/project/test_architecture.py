@@ -33,7 +33,7 @@ ALLOWED = {
     "provided": set(),
     "tracebacks": {"errors", "provided"},
     "observe": set(),
-    "registry": {"errors", "locks", "provided"},
+    "registry": {"errors", "locks", "provided", "tracebacks"},
     "program": BASE | {"registry"},
     "ops": BASE,
     "optimizing": BASE | {"program"},

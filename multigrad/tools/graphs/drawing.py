@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ...tracebacks import entry
 from . import grouping, layered
 from .folding import Box, Folded, described, fold
 from .model import Graph, Vertex, bytes_kept, collect, kind_of, tensors_of
@@ -28,6 +29,7 @@ Its labels can then be opened in the page.
 """
 
 
+@entry
 def draw(
     tensor: Any,
     params: Any = None,
@@ -70,6 +72,7 @@ def draw(
 class GraphPicture:
     """The picture of a graph. `boxes` and `arrows` are what is drawn; `graph` has every vertex."""
 
+    @entry
     def __init__(self, graph: Graph, fold_: bool | None, most: int) -> None:
         self.graph, self.most = graph, most
         folded: Folded = fold(graph, most, fold_)
@@ -217,6 +220,7 @@ class GraphPicture:
         whole = GraphPicture(self.graph, False, self.most)
         return whole if len(whole.groups.items) <= self.most else self
 
+    @entry
     def data(self, closed: bool = False) -> dict[str, Any]:
         """Return the data that a page needs besides the SVG elements; see viewer.py.
 
@@ -267,6 +271,7 @@ class GraphPicture:
         members = [v for number in group.inside() for v in self.boxes[number].members]
         return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
+    @entry
     def save(self, path: Any, format: str | None = None) -> Path:
         """Write the picture to a file and return the path.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil, prod, sqrt
 from typing import Any
 
+from ...tracebacks import entry
 from .drawing import counted, size
 from .folding import described
 from .model import Graph, Saved, Vertex, _raws, collect, itemsize, nbytes, tensors_of
@@ -72,6 +73,7 @@ class Checkpointing:
         return self.now - self.kept
 
 
+@entry
 def memory_report(tensor: Any, params: Any = None) -> MemoryReport:
     """Report the memory that the graph of a Tensor, or of several Tensors, keeps for backward.
 
@@ -102,6 +104,7 @@ class MemoryReport:
     For a checkpoint, the arguments that it keeps for recomputation are counted.
     """
 
+    @entry
     def __init__(self, graph: Graph) -> None:
         self.operations = len(graph.operations)
         self.freed = sum(v.freed for v in graph.vertices)
@@ -138,6 +141,7 @@ class MemoryReport:
             [(users[0][0].number, k.nbytes) for k, users in entries if k.kind == "intermediate"],
         )
 
+    @entry
     def largest(self, n: int = 10) -> list[Kept]:
         """Return the `n` largest memories."""
         return self.memories[:n]

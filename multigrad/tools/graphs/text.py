@@ -6,11 +6,13 @@ import sys
 from collections import defaultdict
 from typing import Any, TextIO
 
+from ...tracebacks import entry
 from .drawing import GraphPicture, counted, draw, readable, size, titled
 from .folding import Box, described
 from .model import bytes_kept, tensors_of
 
 
+@entry
 def print_graph(
     tensor: Any,
     params: Any = None,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
+from ...tracebacks import entry
 from . import BACKWARD, FORWARD, table, trace
 from .nesting import merge_twins, nest, share_time
 
@@ -159,7 +160,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.device_index = device_index
         self.device_resource_id = thread if device_resource_id is None else device_resource_id
         self.is_legacy = is_legacy
-        self.flops = flops or 0
+        self.flops = 0 if flops is None else flops
         self.is_user_annotation = is_user_annotation
         self.lane = lane
         self._op: Any = None  # the declaration of an operation
@@ -324,6 +325,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.is_user_annotation = False
         self.flops = 0
 
+    @entry
     def add(self, other: Any) -> FunctionEventAvg:
         """Add another event, or an average, with the same key."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
@@ -359,6 +361,7 @@ class EventList(list[Any]):
     `table` prints `notes` above its rows and `footer` below them.
     """
 
+    @entry
     def __init__(
         self,
         *args: Any,
@@ -417,6 +420,7 @@ class EventList(list[Any]):
         """The sum of all self times on the host."""
         return float(sum(event.self_cpu_time_total for event in self))
 
+    @entry
     def table(
         self,
         sort_by: str | None = None,
@@ -444,6 +448,7 @@ class EventList(list[Any]):
             self, sort_by, row_limit, widths, header, top_level_events_only, time_unit
         )
 
+    @entry
     def export_chrome_trace(self, path: Any) -> None:
         """Write the events as JSON in the trace event format of chrome://tracing and Perfetto."""
         trace.write(path, trace.trace_events(self))
@@ -452,12 +457,14 @@ class EventList(list[Any]):
         """The metrics that `export_stacks` accepts."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"]
 
+    @entry
     def export_stacks(self, path: Any, metric: str) -> None:
         """Write each stack with its time, in the format of flame graph tools."""
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         trace.write_stacks(path, self, metric.replace("cuda", "device"))
 
+    @entry
     def key_averages(
         self,
         group_by_input_shapes: bool = False,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import MultigradError
+from ...tracebacks import entry
 from . import BACKWARD, FORWARD
 from .events import EventList, FunctionEvent, StringTable
 
@@ -52,6 +53,7 @@ class EnforceUnique:
     def __init__(self) -> None:
         self.seen: set[tuple[Any, ...]] = set()
 
+    @entry
     def see(self, *key: Any) -> None:
         """Register a key. Raises RuntimeError if it was registered before."""
         if key in self.seen:
@@ -73,6 +75,7 @@ class _Launch(NamedTuple):
     duration: float
 
 
+@entry
 def load_nvprof(path: Any) -> EventList:
     """Load the ranges of a trace, with their kernels.
 
@@ -87,6 +90,7 @@ def load_nvprof(path: Any) -> EventList:
     return events
 
 
+@entry
 def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
     """Return the ranges of a trace as events, in order of their start."""
     import sqlite3  # imported late: some Python builds lack it

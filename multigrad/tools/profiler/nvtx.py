@@ -12,6 +12,7 @@ from ... import observe
 from ...core import graph
 from ...core.element import library_of
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer
+from ...tracebacks import entry
 from .memory import arrays
 from .recorder import Detail, describe, node_sequence
 
@@ -113,6 +114,7 @@ class emit_nvtx:
         self.record_shapes = record_shapes
         self._ranges: _Ranges | None = None
 
+    @entry
     def __enter__(self) -> emit_nvtx:
         if not self.enabled:
             return self

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from ... import observe
 from ...core.each_call import each_call
+from ...tracebacks import entry
 from . import trace
 from .events import EventList, FunctionEventAvg
 from .recorder import Recorder, TimeRecorder, events_of, times_devices
@@ -70,6 +71,11 @@ class profile:
         post_processing_timeout_s: float | None = None,
         activity_filters: Any = None,
     ) -> None:
+        if custom_trace_id_callback is not None and not callable(custom_trace_id_callback):
+            raise TypeError(
+                "profile: custom_trace_id_callback must be a function, not "
+                f"{type(custom_trace_id_callback).__name__}"
+            )
         self.enabled = enabled
         self.entered = False
         self.record_shapes = record_shapes or with_flops
@@ -122,6 +128,7 @@ class profile:
             warnings.warn(f"The {device} is not a valid device option.", stacklevel=3)
         self.use_cuda, self.use_device = False, None
 
+    @entry
     def __enter__(self) -> profile:
         if not self.enabled:
             return self
@@ -185,6 +192,7 @@ class profile:
             else "<unfinished multigrad.autograd.profile>"
         )
 
+    @entry
     def table(
         self,
         sort_by: str | None = None,
@@ -206,6 +214,7 @@ class profile:
             top_level_events_only,
         )
 
+    @entry
     def export_chrome_trace(
         self, path: Any, metadata: dict[str, Any] | None = None, use_python_export: bool = False
     ) -> None:
@@ -226,12 +235,14 @@ class profile:
         }
         trace.write(path, trace.trace_events(self.function_events), head)
 
+    @entry
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
         """Write the stack of each event with its time, in the format of flame graph tools."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
+    @entry
     def key_averages(
         self,
         group_by_input_shape: bool = False,

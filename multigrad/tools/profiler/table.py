@@ -72,6 +72,8 @@ def build(
             .replace("xpu", "device")
             .replace("privateuse1", "device")
         )
+        if not hasattr(shown[0], key):
+            raise AttributeError(f"table: an event has no attribute {sort_by!r} to sort by")
         shown.sort(key=lambda event: getattr(event, key), reverse=True)
     total = sum(event.self_cpu_time_total for event in shown)
     device_total = sum(event.self_device_time_total for event in shown)

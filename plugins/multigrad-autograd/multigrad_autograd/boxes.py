@@ -51,8 +51,16 @@ def has_box(x: Any) -> bool:
     if kind in _PLAIN:
         return False
     if kind is list or kind is tuple:
-        return any(map(has_box, x))
+        try:
+            return any(map(has_box, x))
+        except RecursionError:
+            raise endless(x) from None
     return any(map(is_box, leaves(x)))
+
+
+def endless(x: Any) -> ValueError:
+    """Return the error for a container whose contents never end."""
+    return ValueError(f"multigrad_autograd: a {type(x).__name__} contains itself")
 
 
 def level(x: Any) -> int:
@@ -67,14 +75,14 @@ _ARRAYS = {Tensor, np.ndarray, np.float64, float}
 
 def leaves(x: Any) -> Iterator[Any]:
     """Yield the leaves of nested dictionaries, lists and tuples, in order."""
-    if isinstance(x, dict):
-        for child in x.values():
-            yield from leaves(child)
-    elif isinstance(x, (list, tuple)):
-        for child in x:
-            yield from leaves(child)
-    else:
+    if not isinstance(x, (dict, list, tuple)):
         yield x
+        return
+    try:
+        for child in x.values() if isinstance(x, dict) else x:
+            yield from leaves(child)
+    except RecursionError:
+        raise endless(x) from None
 
 
 def mapped(function: Callable[..., Any], x: Any, *others: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multigrad import Tensor, func
-from multigrad.extend import level_of, rebind_augmented
+from multigrad.extend import entry, level_of, rebind_augmented
 
 from .boxes import as_array, conjugate, entered, is_box, left, level, mapped
 from .rules import (
@@ -61,6 +61,7 @@ _FLOAT = np.dtype(np.float64)
 INDEPENDENT = "Output seems independent of input."
 
 
+@entry
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     """Call `fun(x)`, and return (vjp, output).
 
@@ -69,7 +70,7 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     traced = Traced(fun)
     out, pullback = func.vjp(traced, entered(x))
     if not traced.depends:
-        warnings.warn(INDEPENDENT, stacklevel=2)
+        warnings.warn(INDEPENDENT, stacklevel=3)
         return lambda g: vspace(x).zeros(), left(out)
 
     def vjp(g: Any) -> Any:
@@ -78,18 +79,22 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     return vjp, left(out)
 
 
+@entry
 def make_jvp(fun: Function, x: Any) -> Function:
     """Return `jvp(g)`, which calls `fun(x)`.
 
     It returns the output, and the derivative of the output along `g`.
     """
 
+    Traced(fun)  # which takes functions alone
+
+    @entry
     def jvp(g: Any) -> tuple[Any, Any]:
         traced = Traced(fun)
         primal = entered(x)
         out, moved = func.jvp(traced, (primal,), (tangent(g, primal),))
         if not traced.depends:
-            warnings.warn(INDEPENDENT, stacklevel=2)
+            warnings.warn(INDEPENDENT, stacklevel=3)
         return left(out), left(moved)
 
     return jvp
@@ -128,6 +133,10 @@ class Traced:
     __slots__ = ("depends", "function")
 
     def __init__(self, function: Function) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"multigrad_autograd: expected a function, not {type(function).__name__}"
+            )
         self.function = function
         self.depends = False
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from multigrad import func
+from multigrad.extend import entry
 
 from . import core
 from . import numpy as np
@@ -102,6 +103,7 @@ def holomorphic_grad(fun: Function, x: Any) -> Any:
     return grad(lambda y: np.real(fun(y)))(x)
 
 
+@entry
 def grad_named(fun: Function, argname: str) -> Function:
     """Return the gradient with respect to the positional argument of that name."""
     gradient: Function = grad(fun, inspect.getfullargspec(fun).args.index(argname))
@@ -188,12 +190,14 @@ def grad_and_aux(fun: Function, x: Any) -> tuple[Any, Any]:
     return vjp((vspace(ans).ones(), vspace(aux).zeros())), aux
 
 
+@entry
 def multigrad(fun: Function, argnums: Any = (0,)) -> Function:
     """Return the gradients with respect to several arguments, as a tuple: `grad(fun, argnums)`."""
     gradient: Function = grad(fun, tuple(argnums))
     return gradient
 
 
+@entry
 def multigrad_dict(fun: Function) -> Function:
     """Return a function for the gradients with respect to all arguments.
 
@@ -208,6 +212,7 @@ def multigrad_dict(fun: Function) -> Function:
         )
         return fun(*bound.args, **bound.kwargs)
 
+    @entry
     def gradients(*args: Any, **kwargs: Any) -> OrderedDict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()

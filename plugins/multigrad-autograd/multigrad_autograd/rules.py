@@ -20,7 +20,7 @@ import numpy as np
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function
-from multigrad.extend import level_of
+from multigrad.extend import entry, level_of
 
 from .boxes import as_array, conjugate, has_box, is_box, leaves, level, mapped, plain, value
 from .spaces import SparseObject, vspace
@@ -142,7 +142,8 @@ def _outside() -> int:
     `defvjp` goes through more functions than `defvjp_argnums`.
     """
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals is globals():
+    inside = (__name__, entry.__module__)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in inside:
         level, frame = level + 1, frame.f_back
     return level
 
@@ -168,6 +169,7 @@ class JVPNode:
 notrace_primitives: defaultdict[type, WeakSet[Any]] = defaultdict(WeakSet)
 
 
+@entry
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:
     """Make a primitive return plain values, without a derivative.
 
@@ -177,14 +179,21 @@ def register_notrace(trace_type: type, primitive_fun: Any) -> None:
     notrace_primitives[trace_type].add(primitive_fun)
 
 
+@entry
 def notrace_primitive(f_raw: Callback) -> Callback:
     """Return a function without a derivative, called on the values of its arguments."""
+    _check_function("notrace_primitive", f_raw)
 
     @wraps(f_raw)
     def on_values(*args: Any, **kwargs: Any) -> Any:
         return f_raw(*map(value, args), **kwargs)
 
     return on_values
+
+
+def _check_function(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{name}: expected a function, not {type(function).__name__}")
 
 
 def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
@@ -196,6 +205,9 @@ def primitive(f_raw: Callback, otherwise: Callback | None = None) -> Callback:
     The function is called on raw arrays. A positional argument is differentiated if it is a box, or
     a container with a box.
     """
+    _check_function("primitive", f_raw)
+    if otherwise is not None:
+        _check_function("primitive", otherwise)
 
     @wraps(f_raw)
     def f_wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -416,6 +428,7 @@ def _array(x: Any) -> Any:
 # -- reverse mode
 
 
+@entry
 def defvjp_argnums(fun: Any, vjpmaker: Callback) -> None:
     """Define the VJP of a primitive for several arguments at once.
 
@@ -425,6 +438,7 @@ def defvjp_argnums(fun: Any, vjpmaker: Callback) -> None:
     primitive_vjps[fun] = vjpmaker
 
 
+@entry
 def defvjp_argnum(fun: Any, vjpmaker: Callback) -> None:
     """Define the VJP of a primitive for one argument at a time.
 
@@ -439,6 +453,7 @@ def defvjp_argnum(fun: Any, vjpmaker: Callback) -> None:
     defvjp_argnums(fun, of_several)
 
 
+@entry
 def defvjp(fun: Any, *vjpmakers: Callback | None, argnums: Iterable[int] | None = None) -> None:
     """Define the VJP of a primitive, by one function per argument.
 
@@ -473,6 +488,7 @@ def _by_position(
 # -- forward mode
 
 
+@entry
 def defjvp_argnums(fun: Any, jvpmaker: Callback) -> None:
     """Define the JVP of a primitive for several arguments at once.
 
@@ -481,6 +497,7 @@ def defjvp_argnums(fun: Any, jvpmaker: Callback) -> None:
     primitive_jvps[fun] = jvpmaker
 
 
+@entry
 def defjvp_argnum(fun: Any, jvpmaker: Callback) -> None:
     """Define the JVP of a primitive for one argument at a time.
 
@@ -493,6 +510,7 @@ def defjvp_argnum(fun: Any, jvpmaker: Callback) -> None:
     defjvp_argnums(fun, of_several)
 
 
+@entry
 def defjvp(fun: Any, *jvpfuns: Callback | str | None, argnums: Iterable[int] | None = None) -> None:
     """Define the JVP of a primitive, by one function per argument.
 
@@ -516,6 +534,7 @@ def defjvp(fun: Any, *jvpfuns: Callback | str | None, argnums: Iterable[int] | N
     defjvp_argnum(fun, of_one)
 
 
+@entry
 def def_linear(fun: Any) -> None:
     """Declare that a primitive is linear in each of its arguments."""
     defjvp_argnum(fun, lambda argnum, g, ans, args, kwargs: fun(*subval(args, argnum, g), **kwargs))

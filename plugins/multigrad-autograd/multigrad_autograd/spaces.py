@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import multigrad as mg
-from multigrad.extend import register_plain_type
+from multigrad.extend import entry, register_plain_type
 
 from .boxes import is_box, left
 
@@ -92,6 +92,7 @@ class VSpace:
         return f"{type(self).__name__}_{self.__dict__}"
 
     @classmethod
+    @entry
     def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
         """Register this class, or `vspace_maker`, for the vector spaces of values of that type.
 
@@ -102,6 +103,7 @@ class VSpace:
         VSpace.mappings[value_type] = vspace_maker or cls
 
 
+@entry
 def vspace(value: Any) -> Any:
     """Return the vector space of a value. Raises TypeError if its type has none."""
     if is_box(value):
@@ -121,6 +123,7 @@ def vspace(value: Any) -> Any:
 class ArrayVSpace(VSpace):
     """The space of real arrays of one shape and dtype."""
 
+    @entry
     def __init__(self, value: Any) -> None:
         array = value if is_box(value) else np.asarray(value)
         self.shape = tuple(array.shape)
@@ -199,6 +202,7 @@ def _of_array(x: Any) -> ArrayVSpace:
 class ContainerVSpace(VSpace):
     """The space of containers of vectors; `shape` is the same container with their spaces."""
 
+    @entry
     def __init__(self, value: Any) -> None:
         self.shape = self._built(value, [vspace(x) for x in self._listed(value)])
 

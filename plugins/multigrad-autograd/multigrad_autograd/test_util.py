@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
+from multigrad.extend import entry
+
 from .core import make_jvp, make_vjp
 from .spaces import vspace
 from .wrap_util import get_name, unary_to_nary
@@ -27,17 +29,20 @@ RTOL = 1e-6
 EPS = 1e-6
 
 
+@entry
 def scalar_close(a: Any, b: Any) -> bool:
     """Return whether two numbers agree within 1e-6, absolutely or relative to their sum."""
     difference = abs(a - b)
     return bool(difference < TOL or difference / abs(a + b) < RTOL)
 
 
+@entry
 def make_numerical_jvp(f: Function, x: Any) -> Function:
     """Return the derivative of `f` along a vector, by central differences."""
     space = vspace(x)
     out = vspace(f(x))
 
+    @entry
     def jvp(v: Any) -> Any:
         ahead, behind = (f(space.add(x, space.scalar_mul(v, step))) for step in (EPS / 2, -EPS / 2))
         return out.scalar_mul(out.add(ahead, out.scalar_mul(behind, -1.0)), 1.0 / EPS)
@@ -45,6 +50,7 @@ def make_numerical_jvp(f: Function, x: Any) -> Function:
     return jvp
 
 
+@entry
 def check_vjp(f: Function, x: Any) -> None:
     """Compare the reverse-mode derivative of `f` with differences.
 
@@ -68,6 +74,7 @@ def check_vjp(f: Function, x: Any) -> None:
         )
 
 
+@entry
 def check_jvp(f: Function, x: Any) -> None:
     """Compare the forward-mode derivative of `f` with differences, along a random vector.
 
@@ -77,6 +84,7 @@ def check_jvp(f: Function, x: Any) -> None:
     check_equivalent(make_jvp(f, x)(v)[1], make_numerical_jvp(f, x)(v))
 
 
+@entry
 def check_equivalent(x: Any, y: Any) -> None:
     """Raise AssertionError unless two values have one space and agree along a random vector."""
     space, other = vspace(x), vspace(y)
@@ -117,12 +125,14 @@ def _check_next(
         check_grads(derivative, (0, 1), modes, order=order - 1)(x, space.randn())
 
 
+@entry
 def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Function:
     """Return a function that checks the gradients of `fun` for all combinations of choices.
 
     The call is `combo_check(fun, argnums, modes, order)(choices, ..., name=choices)`.
     """
 
+    @entry
     def checked(*choices: Sequence[Any], **named: Sequence[Any]) -> None:
         for given in product(*choices):
             for values in product(*named.values()):

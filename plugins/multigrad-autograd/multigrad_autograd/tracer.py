@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from multigrad.extend import register_plain_type
+from multigrad.extend import entry, register_plain_type
 
 from .boxes import is_box, value
 from .rules import notrace_primitive, primitive, register_notrace
@@ -44,6 +44,7 @@ class Box(metaclass=_Boxes):
         )
 
     @classmethod
+    @entry
     def register(cls, value_type: type) -> None:
         """Let a subclass of NumPy's arrays count as plain arrays; other types are refused."""
         if isinstance(value_type, type) and issubclass(value_type, np.ndarray):

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from multigrad.extend import Layer, Op, Transform, carry_out, is_array, rebind_augmented
+from multigrad.extend import Layer, Op, Transform, carry_out, entry, is_array, rebind_augmented
 
 from .boxes import as_array, is_box, left, mapped
 from .rules import Call
@@ -189,6 +189,7 @@ def _array(x: Any) -> Any:
     return np.asarray(x) if isinstance(x, (int, float, complex)) else x
 
 
+@entry
 def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:
     """Call `fun(x)`, and return its output and the output's node.
 
@@ -221,7 +222,7 @@ def trace(start_node: Any, fun: Function, x: Any) -> tuple[Any, Any]:
         out = fun(enter(x, start_node))
         layer = transform.layer_of(out) if is_box(out) else None
         if layer is None:
-            warnings.warn("Output seems independent of input.", stacklevel=4)
+            warnings.warn("Output seems independent of input.", stacklevel=5)
             return mapped(lambda y: transform.unwrap(y) if is_box(y) else y, out), None
         return left(transform.unwrap(layer)), layer.node
 

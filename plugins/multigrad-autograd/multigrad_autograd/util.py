@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from multigrad.extend import entry
+
 __all__ = ["func", "quick_grad_check", "subval", "subvals", "toposort"]
 
 
+@entry
 def subvals(x: Iterable[Any], pairs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
     """Return `x` as a tuple, with other values at these positions."""
     changed = list(x)
@@ -19,6 +22,7 @@ def subvals(x: Iterable[Any], pairs: Iterable[tuple[int, Any]]) -> tuple[Any, ..
     return tuple(changed)
 
 
+@entry
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:
     """Return `x` as a tuple, with the value `v` at position `i`."""
     return subvals(x, [(i, v)])
@@ -29,10 +33,15 @@ def func(function: Any) -> Any:
     return function
 
 
+@entry
 def toposort(
     end: Any, parents: Callable[[Any], Iterable[Any]] = operator.attrgetter("parents")
 ) -> Iterator[Any]:
-    """Yield the nodes that lead to `end`, each after all nodes that it leads to."""
+    """Iterate over the nodes that lead to `end`, each after all nodes that it leads to."""
+    return iter(list(_sorted(end, parents)))
+
+
+def _sorted(end: Any, parents: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
     uses: Counter[Any] = Counter()
     reached = {end}
     waiting = [end]
@@ -52,6 +61,7 @@ def toposort(
                 waiting.append(parent)
 
 
+@entry
 def quick_grad_check(
     fun: Callable[..., Any],
     arg0: Any,
@@ -72,6 +82,6 @@ def quick_grad_check(
     warnings.warn(
         "quick_grad_check is deprecated; use check_grads of multigrad_autograd.test_util",
         DeprecationWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
     check_grads(lambda x: fun(x, *extra_args, **(kwargs or {})), modes=["rev"], order=1)(arg0)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from multigrad.extend import entry
+
 __all__ = ["get_doc", "get_name", "unary_to_nary", "wraps"]
 
 Function = Callable[..., Any]
@@ -34,11 +36,13 @@ def get_doc(function: Any) -> str:
     return str(getattr(function, "__doc__", ""))
 
 
+@entry
 def wraps(
     function: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any
 ) -> Callable[[Function], Function]:
     """Copy a function's name and docstring, with additions, to another function."""
 
+    @entry
     def named(wrapper: Function) -> Function:
         wrapper.__name__ = namestr.format(fun=get_name(function), **names)
         wrapper.__doc__ = docstr.format(fun=get_name(function), doc=get_doc(function), **names)
@@ -57,6 +61,8 @@ def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
 
     @wraps(operator)
     def of_many(fun: Function, argnum: Any = 0, *more: Any, **options: Any) -> Function:
+        if not callable(fun):
+            raise TypeError(f"{name}: expected a function, not {type(fun).__name__}")
         one = type(argnum) is int
         if not one and not (type(argnum) in (tuple, list) and all(type(i) is int for i in argnum)):
             raise TypeError(
@@ -74,7 +80,13 @@ def unary_to_nary(operator: Callable[..., R]) -> Operator[R]:
                 return fun(*given, **kwargs)
 
             of_one.__name__ = get_name(fun)
-            x = args[argnum] if one else tuple([args[i] for i in argnum])
+            try:
+                x = args[argnum] if one else tuple([args[i] for i in argnum])
+            except IndexError:
+                raise TypeError(
+                    f"{name}: argnum is {argnum!r}, and the call has {len(args)} positional "
+                    "arguments"
+                ) from None
             return operator(of_one, x, *more, **options)
 
         derived.__name__ = f"{name}_of_{get_name(fun)}_wrt_argnum_{argnum}"

@@ -12,7 +12,7 @@ import scipy.optimize
 
 import multigrad as mg
 from multigrad import func
-from multigrad.extend import innermost, is_array, level_of
+from multigrad.extend import entry, innermost, is_array, level_of
 
 from .active import minimum
 from .arguments import Point, as_tuple, beside, ravelled, sides
@@ -85,6 +85,7 @@ class Loss:
         )
 
 
+@entry
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,
@@ -218,6 +219,7 @@ def least_squares(
     return result
 
 
+@entry
 def curve_fit(
     f: Callable[..., Any],
     xdata: Any,

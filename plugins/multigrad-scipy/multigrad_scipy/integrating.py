@@ -14,6 +14,7 @@ import scipy.integrate
 
 from multigrad import func
 from multigrad.errors import GradientError
+from multigrad.extend import entry
 
 from .arguments import Point, as_tuple, beside, ravelled, several
 from .constraints import dense
@@ -27,6 +28,7 @@ IMPLICIT = ("radau", "bdf", "lsoda")
 """The methods that use a Jacobian."""
 
 
+@entry
 def solve_ivp(
     fun: Callable[..., Any],
     t_span: Any,

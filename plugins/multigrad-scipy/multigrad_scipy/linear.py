@@ -11,7 +11,7 @@ import scipy.sparse.linalg
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import Function
-from multigrad.extend import innermost, level_of
+from multigrad.extend import entry, innermost, level_of
 
 from .arguments import Point, ravelled
 from .implicit import jacobian
@@ -154,6 +154,7 @@ def _product(program: Program, flipped: bool, v: Any, arrays: Any) -> Any:
     return pullback(v)[0]
 
 
+@entry
 def linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,

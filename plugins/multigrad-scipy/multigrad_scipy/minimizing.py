@@ -12,7 +12,7 @@ import scipy.optimize
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import GradientError
-from multigrad.extend import innermost, is_array, level_of
+from multigrad.extend import entry, innermost, is_array, level_of
 
 from .active import minimum
 from .arguments import Point, as_tuple, ravelled, several
@@ -42,6 +42,7 @@ PRODUCT = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 """The methods that take a gradient, that need a Hessian, and that accept its products instead."""
 
 
+@entry
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
@@ -272,6 +273,7 @@ def _number(value: Any) -> float:
     return float(np.reshape(value, ()))
 
 
+@entry
 def minimize_scalar(
     fun: Callable[..., Any],
     bracket: Any = None,

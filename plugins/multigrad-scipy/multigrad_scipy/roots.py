@@ -10,6 +10,7 @@ import numpy as np
 import scipy.optimize
 
 from multigrad import func
+from multigrad.extend import entry
 
 from .arguments import Point, as_tuple, beside, ravelled
 from .constraints import dense
@@ -25,6 +26,7 @@ JACOBIAN = {"hybr", "lm"}
 """The methods that use a Jacobian."""
 
 
+@entry
 def root(
     fun: Callable[..., Any],
     x0: Any,

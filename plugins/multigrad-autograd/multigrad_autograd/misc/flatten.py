@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from multigrad.extend import entry
 from multigrad_autograd import numpy as np
 
 __all__ = ["flatten", "flatten_func"]
@@ -13,6 +14,7 @@ __all__ = ["flatten", "flatten_func"]
 Maker = Callable[[Any], Any]
 
 
+@entry
 def flatten(value: Any) -> tuple[Any, Maker]:
     """Flatten nested tuples, lists and dictionaries, and return (vector, unflatten).
 
@@ -56,6 +58,7 @@ def _planned(value: Any, start: int, parts: list[Any]) -> tuple[Maker, int]:
     return part, end
 
 
+@entry
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Maker, Any]:
     """Return (function from vectors to vectors, unflatten, the flattened example).
 

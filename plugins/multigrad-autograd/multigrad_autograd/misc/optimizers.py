@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from multigrad.extend import entry
 from multigrad_autograd import numpy as np
 
 from .flatten import flatten
@@ -24,6 +25,7 @@ def unflatten_optimizer(optimize: Function) -> Function:
     """Return an optimizer of nested containers, from the optimizer `optimize` of vectors."""
 
     @wraps(optimize)
+    @entry
     def optimizer(
         grad: Function, x0: Any, callback: Function | None = None, *args: Any, **kwargs: Any
     ) -> Any:

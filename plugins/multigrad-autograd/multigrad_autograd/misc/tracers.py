@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from multigrad.extend import entry
 from multigrad_autograd.tracing import Node, trace
 from multigrad_autograd.util import subvals, toposort
 from multigrad_autograd.wrap_util import wraps
@@ -20,6 +21,7 @@ class ConstGraphNode(Node):
 
     __slots__ = ("_argnums", "_args", "_fun", "_kwargs", "parents")
 
+    @entry
     def __init__(
         self,
         value: Any,
@@ -45,6 +47,7 @@ class ConstGraphNode(Node):
         )
 
 
+@entry
 def const_graph_unary(fun: Function) -> Function:
     """Return a function of one argument that calls `fun` once, and then replays its operations."""
     order: list[ConstGraphNode] = []
@@ -64,6 +67,7 @@ def const_graph_unary(fun: Function) -> Function:
     return replayed
 
 
+@entry
 def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
     """Return `fun` with some arguments fixed, as a function of the others.
 
@@ -84,6 +88,7 @@ class FullGraphNode(Node):
 
     __slots__ = ("recipe", "value")
 
+    @entry
     def __init__(
         self,
         value: Any,
@@ -106,6 +111,7 @@ class FullGraphNode(Node):
         self.recipe = (lambda x: x, (), {}, [])
 
 
+@entry
 def full_graph(fun: Function, *args: Any, **kwargs: Any) -> Any:
     """Return the node of the output of `fun(*args, **kwargs)`."""
     return trace(FullGraphNode.new_root(), lambda given: fun(*given, **kwargs), args)[1]

@@ -49,7 +49,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    order = list(range(a.ndim))
+    order = list(range(np.ndim(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return _permute(a, tuple(order))
 
@@ -215,9 +215,11 @@ def _reduction(name: str, raw: Any, *before: str) -> Callable[..., Any]:
 def std(
     a: Any, axis: Any = None, *args: Any, ddof: float = 0, keepdims: Any = False, **more: Any
 ) -> Any:
-    axes = range(a.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = (
+        range(np.ndim(a)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    )
     # the result is 0, and so is its derivative
-    if not (ddof or args or more) and math.prod([a.shape[i] for i in axes]) <= 1:
+    if not (ddof or args or more) and math.prod([np.shape(a)[i] for i in axes]) <= 1:
         return np.sum(np.real(a) * 0.0, axis=axis, keepdims=keepdims)
     return np.std(a, axis, *args, ddof=ddof, keepdims=keepdims, **more)
 

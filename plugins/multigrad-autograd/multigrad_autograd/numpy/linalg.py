@@ -8,6 +8,7 @@ import numpy as np
 import numpy.linalg as raw
 
 import multigrad as mg
+from multigrad.extend import entry
 
 from ..boxes import value
 from .table import NUMPY, wrap_namespace
@@ -39,6 +40,7 @@ _BOXED = {
 globals().update(wrap_namespace(raw.__dict__, _BOXED))
 
 
+@entry
 def T(x: Any) -> Any:
     """Return the transposes of matrices."""
     return NUMPY["swapaxes"](x, -1, -2)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from multigrad.extend import entry
 from multigrad_autograd import numpy as np
 
 __all__ = ["balanced_eq", "match_complex", "replace_zero", "unbroadcast", "unbroadcast_f"]
 
 
+@entry
 def match_complex(target: Any, x: Any) -> Any:
     """Return `x` as a complex array if `target` is complex, otherwise as a real one."""
     if np.iscomplexobj(target):
@@ -17,6 +19,7 @@ def match_complex(target: Any, x: Any) -> Any:
     return np.real(x) if np.iscomplexobj(x) else x
 
 
+@entry
 def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) -> Any:
     """Sum `x` over the axes along which an array was broadcast.
 
@@ -30,17 +33,27 @@ def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) ->
     return x if is_complex or not np.iscomplexobj(x) else np.real(x)
 
 
+@entry
 def unbroadcast_f(target: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return `f` with its result summed to the shape of `target`."""
+    if not callable(f):
+        raise TypeError(f"unbroadcast_f: f must be a function, not {type(f).__name__}")
     meta = np.metadata(target)
-    return lambda g: unbroadcast(f(g), meta)
+
+    @entry
+    def summed(g: Any) -> Any:
+        return unbroadcast(f(g), meta)
+
+    return summed
 
 
+@entry
 def balanced_eq(x: Any, z: Any, y: Any) -> Any:
     """Return 1 where x equals z, 1/2 where y does as well, else 0."""
     return np.equal(x, z) / (1.0 + np.equal(x, y))
 
 
+@entry
 def replace_zero(x: Any, val: Any) -> Any:
     """Return `x` with its zeros replaced by `val`."""
     return np.where(np.not_equal(x, 0), x, val)

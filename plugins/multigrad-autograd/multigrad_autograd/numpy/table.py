@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from multigrad.extend import entry
+
 from ..boxes import has_box, is_box, leaves, mapped, plain, value
 from ..rules import primitive
 from .arrays import ARRAYS, SEQUENCES, cast, make_diagonal
@@ -169,6 +171,7 @@ def _drawn(raw: Any) -> Function:
     return primitive(raw, otherwise=refused)
 
 
+@entry
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     """Return numpy.where; Python numbers and lists alone give Python's, as in HIPS autograd."""
     if not args and not kwargs:
@@ -279,6 +282,7 @@ def _of_values(kind: type) -> type:
     return _Integer(kind.__name__, (kind,), {"__module__": kind.__module__, "kind": kind})
 
 
+@entry
 def metadata(a: Any) -> tuple[Any, ...]:
     """Return the shape, number of axes and dtype of an array, and whether it is complex."""
     dtype = np.result_type(a.dtype if is_box(a) else a)

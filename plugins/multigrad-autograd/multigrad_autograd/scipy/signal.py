@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import multigrad as mg
+from multigrad.extend import entry
 
 from .choosing import boxed, operand, operations, with_rules
 
@@ -96,6 +97,7 @@ mg.registry.multilinear(
 
 
 @with_rules
+@entry
 def convolve(
     A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ()), mode: str = "full"
 ) -> Any:
