@@ -644,7 +644,7 @@ def main() -> int:
         "-m", default=NUMPY, metavar="MARKERS", help="the markers of those tests, as in pytest"
     )
     parser.add_argument(
-        "--limit", type=float, default=20, metavar="SECONDS", help="of tests of a mutant"
+        "--limit", type=float, default=10, metavar="SECONDS", help="of tests of a mutant"
     )
     parser.add_argument(
         "--full",
