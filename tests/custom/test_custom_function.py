@@ -436,3 +436,31 @@ def test_the_module_is_importable_under_its_name():
 
     assert module.Function is mg.autograd.Function is Function
     assert mg.autograd.function is module
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_grad_mode_of_the_methods_under_vmap(create_graph):
+    seen = []
+
+    class Square(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            seen.append(mg.is_grad_enabled())
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            seen.append(mg.is_grad_enabled())
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(mg.is_grad_enabled())
+            return g * 2 * ctx.saved_tensors[0]
+
+    x = mg.asarray(np.arange(3.0), requires_grad=True)
+    y = mg.func.vmap(Square.apply)(x)
+    mg.autograd.grad(mg.sum(y), x, create_graph=create_graph)
+    assert seen == [False, False, create_graph]
