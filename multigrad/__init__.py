@@ -167,8 +167,8 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
         with registry.keeping:
             # another thread may have replaced it meanwhile
             if registry.OPS.get(name) is op and key not in place:
-                place[key] = function
                 _kept.setdefault(name, []).append((place, key))
+                place[key] = function
     return function
 
 
@@ -198,8 +198,9 @@ A dictionary belongs to this module or to a dispatcher.
 def _forget(op: Any) -> None:
     """Remove the function of an earlier declaration from every dictionary that stores it."""
     with registry.keeping:
-        for place, key in _kept.pop(op.name, ()):
+        for place, key in _kept.get(op.name, ()):
             place.pop(key, None)
+        _kept.pop(op.name, None)
 
 
 registry.on_declaration(_forget)

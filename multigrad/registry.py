@@ -660,13 +660,22 @@ def _declare(
         module=module,
     )
     OPS[name] = op
+    try:
+        _note(op, known)
+    except BaseException:  # an interrupt; nothing that was generated from `known` may stay
+        _note(op, known)
+        raise
+    return op
+
+
+def _note(op: Op, known: Op | None) -> None:
+    """Tell of a declaration that is in the table, and has replaced `known`."""
     if known is not None:
         forget_remembered()
-        if known.module != module:
-            OVERRIDDEN.setdefault(name, known.module)
+        if known.module != op.module:
+            OVERRIDDEN.setdefault(op.name, known.module)
     for listener in _listeners:
         listener(op)
-    return op
 
 
 def _keep(

@@ -66,8 +66,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level but none was entered. Dual level must be a "
             "positive number."
         )
-    entered[-1].finish()
-    enter_duals(entered[:-1])
+    try:
+        entered[-1].finish()
+    finally:
+        _entered.set(entered[:-1])  # by one call of C, since an interrupt may come here
 
 
 class dual_level(_Mode):
@@ -85,7 +87,11 @@ class dual_level(_Mode):
             raise
 
     def __exit__(self, *exc: object) -> None:
-        exit_dual_level()
+        entered = _entered.get()
+        try:
+            exit_dual_level()
+        finally:
+            _entered.set(entered[:-1])
 
 
 @entry

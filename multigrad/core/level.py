@@ -403,19 +403,30 @@ def revived(runs: Iterable[Transformation], function: Callable[[], T]) -> T:
         with _reviving:
             for run in dict.fromkeys(runs):
                 if run.finished or run in _revived:
-                    again.append(run)
-                    _revived[run] = _revived.get(run, 0) + 1
+                    times = _revived.get(run, 0) + 1
+                    _revived[run] = times
                     run.finished = False
+                    again.append(run)  # last: an interrupt comes after a call, not before
         return function()
     finally:
-        with _reviving:
-            for run in again:
-                left = _revived.pop(run) - 1
-                if left:
-                    _revived[run] = left
-                else:
-                    run.finished = True
-                    run.elements.clear()
+        try:
+            _finish_again(again)
+        except BaseException:  # an interrupt; the rest is still in the list
+            _finish_again(again)
+            raise
+
+
+def _finish_again(revived: list[Transformation]) -> None:
+    with _reviving:
+        while revived:
+            run = revived[-1]
+            if _revived[run] == 1:
+                run.elements.clear()
+                del _revived[run]
+                run.finished = True
+            else:
+                _revived[run] -= 1
+            revived.pop()
 
 
 class Guest(Transformation):
