@@ -62,7 +62,8 @@ def fold(error: BaseException) -> bool:
     error comes from a function that the program passed in; the traceback then shows that function.
     """
     here = error.__traceback__
-    assert here is not None
+    if here is None:  # there was no memory for it
+        return False
     rest = _kept(here.tb_next, inside=True)
     if not full():
         frame = here.tb_frame

@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache, partial
 from io import StringIO
-from types import ModuleType
 from typing import Any
 from weakref import ref
 
@@ -316,26 +316,34 @@ def plain(x: Any) -> Any:
     return np.asarray(x).tolist() if hasattr(x, "dtype") else x
 
 
-def _own_modules() -> list[ModuleType]:
-    return [m for name, m in sys.modules.copy().items() if name.partition(".")[0].startswith("multigrad")]
+@cache
+def _kept(loaded: int) -> dict[str, Callable[[], Any]]:
+    """How to look at the context variables, thread-local values and flags of that many modules."""
+    found: dict[str, Callable[[], Any]] = {}
+    for module in list(sys.modules.values())[:loaded]:
+        own = module.__name__.startswith(("multigrad.", "multigrad_"))
+        for name, value in list(vars(module).items()) if own else ():
+            if isinstance(value, ContextVar):
+                found[value.name] = partial(_compared, value)
+            elif type(value) is threading.local:
+                found[f"{module.__name__}.{name}"] = lambda x=value: {
+                    k: len(v) for k, v in vars(x).items()
+                }
+            elif type(value) is bool:
+                found[f"{module.__name__}.{name}"] = partial(getattr, module, name)
+    return found
+
+
+def _compared(variable: ContextVar[Any]) -> Any:
+    now = variable.get(None)
+    if isinstance(now, Place):
+        return now.label, now.rule
+    return now() if isinstance(now, ref) else now
 
 
 def state() -> dict[str, Any]:
     """What multigrad keeps of the code that is running, and what it might change of Python's."""
-    found: dict[str, Any] = {}
-    for module in _own_modules():
-        for name, value in vars(module).items():
-            if isinstance(value, ContextVar):
-                now = value.get(None)
-                if isinstance(now, Place):
-                    now = now.label, now.rule
-                elif isinstance(now, ref):
-                    now = now()
-                found[value.name] = now
-            elif type(value) is threading.local:
-                found[f"{module.__name__}.{name}"] = {k: len(v) for k, v in vars(value).items()}
-            elif type(value) is bool:
-                found[f"{module.__name__}.{name}"] = value
+    found = {name: look() for name, look in _kept(len(sys.modules)).items()}
     return found | {
         "revived": dict(level._revived),
         "watched": set(nodes.watched),

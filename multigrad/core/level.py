@@ -398,35 +398,40 @@ def revived(runs: Iterable[Transformation], function: Callable[[], T]) -> T:
 
     Values that belong to them are valid meanwhile.
     """
-    again: list[Transformation] = []
+    again: list[Transformation | None] = []
     try:
         with _reviving:
-            for run in dict.fromkeys(runs):
-                if run.finished or run in _revived:
-                    times = _revived.get(run, 0) + 1
-                    _revived[run] = times
-                    run.finished = False
-                    again.append(run)  # last: an interrupt comes after a call, not before
+            chosen = [run for run in dict.fromkeys(runs) if run.finished or run in _revived]
+            again += [None] * len(chosen)
+            for i, run in enumerate(chosen):
+                times = _revived.get(run, 0) + 1
+                # neither an interrupt nor a lack of memory comes between these steps
+                _revived[run] = times
+                run.finished = False
+                again[i] = run
         return function()
     finally:
         try:
             _finish_again(again)
-        except BaseException:  # an interrupt; the rest is still in the list
+        except BaseException:  # an interrupt, or no memory
             _finish_again(again)
             raise
 
 
-def _finish_again(revived: list[Transformation]) -> None:
+def _finish_again(revived: list[Transformation | None]) -> None:
+    """Finish these transformations, and replace each by None."""
     with _reviving:
-        while revived:
-            run = revived[-1]
-            if _revived[run] == 1:
-                run.elements.clear()
-                del _revived[run]
-                run.finished = True
-            else:
-                _revived[run] -= 1
-            revived.pop()
+        for i, run in enumerate(revived):
+            if run is not None:
+                left = _revived[run] - 1
+                if not left:
+                    run.elements.clear()
+                if left:
+                    _revived[run] = left
+                else:
+                    del _revived[run]
+                    run.finished = True
+                revived[i] = None
 
 
 class Guest(Transformation):

@@ -58,7 +58,7 @@ class use_backend:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        _default.set(self._before)
+        observe.put_back(_default, self._before)
 
 
 def asarray(

@@ -231,7 +231,7 @@ def forbid(message: str | None) -> None:
 
     None allows them.
     """
-    disabled.set(message)
+    observe.put_back(disabled, message)
 
 
 def _refuse_if_disabled() -> None:

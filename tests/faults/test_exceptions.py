@@ -49,13 +49,15 @@ def test_an_exception_at_every_point(name: str) -> None:
     with warmed_up(program):
         result, before = plain(program()), state()
         total, chosen = points(program, FEW)
+        reached = 0
         for point in chosen:
-            contextvars.copy_context().run(interrupted, program, point, before, result)
+            reached += contextvars.copy_context().run(interrupted, program, point, before, result)
             assert plain(program()) == result, f"after {point}"
-    print(f"{name}: {len(chosen)} of {total} points")
+    print(f"{name}: {reached} of {total} points")
+    assert reached > 0.99 * len(chosen)  # but for finalizers, all are in every run
 
 
-def interrupted(program: Any, point: Point, before: dict[str, Any], result: Any) -> None:
+def interrupted(program: Any, point: Point, before: dict[str, Any], result: Any) -> bool:
     reached = at_end = False
 
     def interrupt(frame: FrameType) -> None:
@@ -68,8 +70,8 @@ def interrupted(program: Any, point: Point, before: dict[str, Any], result: Any)
     except Interrupt:
         pass
     else:  # it came in a finalizer
-        assert reached, f"not reached: {point}"
         assert out == result, f"swallowed: {point}"
     if not at_end:
         gc.collect()
         check_state(before, point)
+    return reached
