@@ -165,9 +165,10 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
     function, keep = _lookup(name)
     if keep:
         with registry.keeping:
-            # another thread may have replaced it meanwhile
-            if registry.OPS.get(name) is op and key not in place:
-                _kept.setdefault(name, []).append((place, key))
+            _kept.setdefault(name, {})[id(place), key] = place
+            # another thread, or a signal handler, may have replaced it meanwhile
+            now = registry.OPS[name] if name in registry.OPS else None
+            if now is op and key not in place:
                 place[key] = function
     return function
 
@@ -188,8 +189,8 @@ def _lookup(name: str) -> tuple[Any, bool]:
     return (_Dispatcher(name), True) if isinstance(member, _Namespace) else (member, False)
 
 
-_kept: dict[str, list[tuple[dict[str, Any], str]]] = {}
-"""For each operation or prefix, the dictionaries that store its function, and the key in each.
+_kept: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}
+"""For each operation or prefix, the dictionaries that may store its function, by id and key.
 
 A dictionary belongs to this module or to a dispatcher.
 """
@@ -198,9 +199,8 @@ A dictionary belongs to this module or to a dispatcher.
 def _forget(op: Any) -> None:
     """Remove the function of an earlier declaration from every dictionary that stores it."""
     with registry.keeping:
-        for place, key in _kept.get(op.name, ()):
+        for (_, key), place in list(_kept.get(op.name, {}).items()):
             place.pop(key, None)
-        _kept.pop(op.name, None)
 
 
 registry.on_declaration(_forget)

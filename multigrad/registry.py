@@ -290,7 +290,8 @@ keeping = locks.new_lock()
 """The lock for caches of objects that were generated from an operation.
 
 A thread holds it while it stores such an object, after it has checked that the operation is still
-in the table, and while it drops the objects of a replaced operation.
+in the table, and while it drops the objects of a replaced operation. The check calls nothing, since
+a signal handler may run after each call, and replace the operation.
 """
 
 _listeners: list[Callable[[Op], None]] = []

@@ -140,6 +140,7 @@ def at_point(program: Callable[[], Any], point: Point, act: Callable[[FrameType]
         if event == kind and frame.f_lasti == offset and place(frame.f_code) == code:
             left -= 1
             if not left:
+                sys.setprofile(None)
                 act(frame)
 
     def jump(frame: FrameType) -> None:

@@ -23,6 +23,7 @@ from ..core.level import dual_levels as _entered
 from ..core.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
+from ..observe import put_back
 from ..tracebacks import entry
 
 __all__ = [
@@ -66,10 +67,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level but none was entered. Dual level must be a "
             "positive number."
         )
+    outer = entered[:-1]
     try:
         entered[-1].finish()
     finally:
-        _entered.set(entered[:-1])  # by one call of C, since an interrupt may come here
+        _entered.set(outer)  # by one call of C, since an interrupt may come here
 
 
 class dual_level(_Mode):
@@ -87,11 +89,14 @@ class dual_level(_Mode):
             raise
 
     def __exit__(self, *exc: object) -> None:
-        entered = _entered.get()
+        outer = _entered.get()[:-1]
         try:
             exit_dual_level()
         finally:
-            _entered.set(entered[:-1])
+            try:
+                _entered.set(outer)
+            except MemoryError:
+                put_back(_entered, outer)
 
 
 @entry
