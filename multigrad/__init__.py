@@ -167,7 +167,7 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
         with registry.keeping:
             _kept.setdefault(name, {})[id(place), key] = place
             # another thread, or a signal handler, may have replaced it meanwhile
-            now = registry.OPS[name] if name in registry.OPS else None
+            now = registry.OPS[name] if name in registry.OPS else None  # noqa: SIM401 - see `keeping`
             if now is op and key not in place:
                 place[key] = function
     return function

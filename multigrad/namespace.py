@@ -72,7 +72,7 @@ class Namespace:
             value = self._find(name)
             with keeping:
                 # another thread may have replaced the function meanwhile
-                if (OPS[full] if full in OPS else None) is op:
+                if (OPS[full] if full in OPS else None) is op:  # noqa: SIM401 - see `keeping`
                     setattr(self, name, value)
             return value
         except Exception as error:

@@ -77,7 +77,9 @@ def traced(profile: Any = None, trace: Any = None) -> Iterator[None]:
             gc.enable()
 
 
-def of_loops(at: Callable[[FrameType], None], of: tuple[str, str, int] | None = None) -> Callable[..., Any]:
+def of_loops(
+    at: Callable[[FrameType], None], of: tuple[str, str, int] | None = None
+) -> Callable[..., Any]:
     """A trace function that calls `at` at each jump back, of all code or of one."""
 
     def local(frame: FrameType, event: str, _: Any) -> Any:
@@ -104,7 +106,7 @@ def every_point(program: Callable[[], Any]) -> list[Point]:
         every.append(Point(*key, met[key]))
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
-        if (event == ENTRY or event == RETURN) and frame.f_code.co_filename not in HARNESS:
+        if event in (ENTRY, RETURN) and frame.f_code.co_filename not in HARNESS:
             at(frame, event)
 
     with traced(profile, of_loops(at)):
@@ -115,14 +117,16 @@ def every_point(program: Callable[[], Any]) -> list[Point]:
 HARNESS = (__file__, contextlib.__file__)
 
 
-def points(program: Callable[[], Any], few: int) -> tuple[int, list[Point]]:
+def points(program: Callable[[], Any], few: int, runs: int = 2) -> tuple[int, list[Point]]:
     """How many points a run has, and those to try.
 
     All of them, if there are no more than `few`. Else of each entry of a function the first, the
     second and the last, and of each other place the first.
     """
-    again = set(every_point(program))
-    every = [p for p in every_point(program) if p in again]  # without finalizers of former runs
+    every = every_point(program)
+    for _ in range(runs - 1):  # without finalizers of former runs
+        again = set(every)
+        every = [p for p in every_point(program) if p in again]
     if len(every) <= few:
         return len(every), every
     last = {p[:3]: p.visit for p in every}

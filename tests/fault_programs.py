@@ -197,9 +197,9 @@ def modes() -> Any:
 
 def profile() -> Any:
     w = leaf()
-    with mg.autograd.profiler.profile(profile_memory=True) as p:
-        with mg.autograd.profiler.record_function("part"):
-            loss(w).backward()
+    profiler = mg.autograd.profiler
+    with profiler.profile(profile_memory=True) as p, profiler.record_function("part"):
+        loss(w).backward()
     return w.grad, sorted({e.name for e in p.function_events})
 
 
@@ -273,7 +273,12 @@ def extended() -> Any:
     with Told() as told:
         w = leaf()
         mg.sum(mg.faults.cube(w)).backward()
-    return w.grad, transform.call(run), told.names, func.grad(lambda t: mg.sum(mg.faults.cube(t)))(X)
+    return (
+        w.grad,
+        transform.call(run),
+        told.names,
+        func.grad(lambda t: mg.sum(mg.faults.cube(t)))(X),
+    )
 
 
 PROGRAMS: dict[str, Callable[[], Any]] = {
@@ -368,6 +373,8 @@ def check_state(before: dict[str, Any], after: object = "") -> None:
     assert np.array_equal(w.grad.numpy(), SLOPE), w.grad
     assert np.array_equal(func.grad(loss)(X), SLOPE)
     assert np.array_equal(func.jvp(loss, (X,), (X,))[1], np.sum(SLOPE * X))
+
+
 @contextmanager
 def warmed_up(program: Callable[[], Any]) -> Iterator[None]:
     """Run it until it is generated, with a collector that passes over what exists already."""

@@ -18,9 +18,9 @@ from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from ..core.aliasing import last_write
 from ..core.computed import following
 from ..core.element import Library, is_array
-from ..core.aliasing import last_write
 from ..core.graph import Node, describe, edge, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.pullback import Pullback

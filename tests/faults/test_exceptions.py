@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import gc
-import sys
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -12,6 +12,8 @@ import fault_programs
 import pytest
 from fault_points import ENTRY, Point, at_point, points
 from fault_programs import PROGRAMS, check_state, plain, state, warmed_up
+from forks import needs_fork
+from plugin_sites import SPEC, site  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore",  # also those of anomaly mode, and of an exception in a weak reference's callback
@@ -75,3 +77,72 @@ def interrupted(program: Any, point: Point, before: dict[str, Any], result: Any)
         gc.collect()
         check_state(before, point)
     return reached
+
+
+LAZY = """
+import sys
+sys.path.insert(0, {tests!r})
+import warnings; warnings.simplefilter("ignore")
+import numpy as np
+import multigrad as mg
+from multigrad.backends import discovery
+from fault_points import at_point, points
+from fault_programs import check_state, leaf, loss, plain, state
+from forks import in_child
+
+check_state(state() if loss(leaf()) is None else state())  # NumPy is in use
+assert "toy" not in sys.modules
+OWN = mg.__path__[0]
+
+def first_use():
+    import toy
+    w = mg.asarray(toy.make_array([0.5, -1.0, 2.0]), requires_grad=True)
+    loss(w).backward()
+    return w.grad.array.tolist()
+
+def listed(say):
+    total, chosen = points(first_use, 0, runs=1)
+    return total, [p for p in chosen if p.code[0].startswith(OWN + "/backends")]
+
+class Interrupt(KeyboardInterrupt): pass
+
+def interrupt(frame):
+    raise Interrupt
+
+def interrupted(say, point):
+    before = state()
+    try:
+        at_point(first_use, point, interrupt)
+    except Interrupt:
+        pass
+    for name, now in state().items():
+        assert now == before[name] or name.startswith("multigrad_toy"), name
+    check_state(state())
+    discovery.get("toy")  # it is tried again if it is asked for by name
+    assert first_use() == result
+
+result = in_child(lambda say: first_use())
+total, chosen = in_child(listed)
+for point in chosen:
+    try:
+        in_child(interrupted, point)
+    except AssertionError as error:
+        raise AssertionError(f"after {{point}}") from error
+print(len(chosen))
+"""
+
+
+@needs_fork
+def test_an_exception_while_a_backend_is_imported(site) -> None:  # noqa: F811
+    """In a fork for each point. A backend whose import was interrupted works when it is asked for
+    by name.
+    """
+    site.module(
+        "toy",
+        "import numpy as np\nimport multigrad as mg\n"
+        "class Array(np.ndarray): pass\n"
+        "def make_array(x): return np.asarray(x).view(Array)\n"
+        "def make(): return mg.Backend('toy', np, (Array,))\n",
+    )
+    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    assert int(site.run(LAZY.format(tests=str(Path(__file__).parents[1])))) > 20

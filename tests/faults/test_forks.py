@@ -20,7 +20,7 @@ TESTS = str(Path(__file__).parents[1])
 
 START = """
 import faulthandler, os, sys, threading, warnings
-faulthandler.dump_traceback_later(100, exit=True)
+faulthandler.dump_traceback_later(50, exit=True)
 warnings.simplefilter("ignore")
 
 # each lock by the line that makes it; the first of each is kept alive
@@ -39,10 +39,10 @@ from multigrad import locks
 results = {name: plain(program()) for name, program in PROGRAMS.items()}
 before = state()
 
-def use(say=None):
+def use(say=None, holding=()):
     for name, program in PROGRAMS.items():
         assert plain(program()) == results[name], name
-    check_state(before)
+    check_state(before | {"locks held": list(holding)})
 
 def held(lock, until):
     \"\"\"A thread that holds the lock until the event, or for a moment.\"\"\"
@@ -63,7 +63,7 @@ def run(code: str) -> str:
         [sys.executable, "-c", START + textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=60,
         check=False,
         env=os.environ | {"PYTHONPATH": TESTS},
     )
@@ -97,7 +97,6 @@ def test_a_fork_while_any_lock_is_held(waits: bool) -> None:
         for where, lock in {{"adding": locks._adding, **made}}.items():
             go = threading.Event()
             if waits:
-                acquire, entered = locks._before_fork, []
                 threading.Timer(0.01, go.set).start()
             thread = held(lock, go)
             in_child(use)
@@ -119,7 +118,7 @@ def test_a_fork_inside_of_a_lock() -> None:
             thread.join()
         for lock in made.values():
             with lock:
-                in_child(use)
+                in_child(use, [lock])
                 assert lock._is_owned()
         with next(iter(made.values())):
             read, write = os.pipe()

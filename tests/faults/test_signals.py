@@ -25,8 +25,7 @@ from multigrad.func.control import replaying
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(
-        not hasattr(signal, "SIGUSR1")
-        or threading.current_thread() is not threading.main_thread(),
+        not hasattr(signal, "SIGUSR1") or threading.current_thread() is not threading.main_thread(),
         reason="this system has no signal for users, or this is not the thread that gets signals",
     ),
 ]
