@@ -23,7 +23,6 @@ from ..core.level import dual_levels as _entered
 from ..core.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
-from ..observe import put_back
 from ..tracebacks import entry
 
 __all__ = [
@@ -71,7 +70,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     try:
         entered[-1].finish()
     finally:
-        _entered.set(outer)  # by one call of C, since an interrupt may come here
+        enter_duals(outer)
 
 
 class dual_level(_Mode):
@@ -94,9 +93,9 @@ class dual_level(_Mode):
             exit_dual_level()
         finally:
             try:
-                _entered.set(outer)
+                enter_duals(outer)
             except MemoryError:
-                put_back(_entered, outer)
+                enter_duals(outer)
 
 
 @entry

@@ -356,9 +356,8 @@ dual_levels: ContextVar[tuple[Transformation, ...]] = ContextVar(
 """The levels of forward_ad that are entered in this thread or asyncio task."""
 
 
-def enter_duals(runs: tuple[Transformation, ...]) -> None:
-    """Set the levels of forward_ad that are entered."""
-    dual_levels.set(runs)
+enter_duals: Callable[[tuple[Transformation, ...]], object] = dual_levels.set
+"""Set the levels of forward_ad that are entered, by one call of C: see `undo`."""
 
 
 def boundary() -> int:
