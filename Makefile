@@ -23,6 +23,7 @@
 #   make test-special       the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
+#   make test-faults        exceptions, failing allocations, signals, forks and threads at every point of twenty programs
 #   make test-mutation      mistakes planted one at a time, 300 in derivative rules and 300 in the engine: those that no test sees; ARGS=engine chooses
 #   make test-gpu           conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity        the tests of parity beside PyTorch 2.13, which is installed for them
@@ -35,7 +36,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-mutation test-elsewhere certificates
+.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-faults test-mutation test-elsewhere certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -366,6 +367,11 @@ test-latest:
 
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
+
+# The long level has these tests, too, on every Python.
+test-faults: $(READY)
+	@echo "== faults"
+	@$(PYTEST) $(SHARED) tests/faults
 
 test-mutation: $(READY)
 	@$(PY) tools/mutation.py --jobs $(JOBS) $(ARGS)

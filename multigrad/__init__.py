@@ -169,10 +169,11 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
     function, keep = _lookup(name)
     if keep:
         with registry.keeping:
-            # another thread may have replaced it meanwhile
-            if registry.OPS.get(name) is op and key not in place:
+            _kept.setdefault(name, {})[id(place), key] = place
+            # another thread, or a signal handler, may have replaced it meanwhile
+            now = registry.OPS[name] if name in registry.OPS else None  # noqa: SIM401 - see `keeping`
+            if now is op and key not in place:
                 place[key] = function
-                _kept.setdefault(name, []).append((place, key))
     return function
 
 
@@ -192,8 +193,8 @@ def _lookup(name: str) -> tuple[Any, bool]:
     return (_Dispatcher(name), True) if isinstance(member, _Namespace) else (member, False)
 
 
-_kept: dict[str, list[tuple[dict[str, Any], str]]] = {}
-"""For each operation or prefix, the dictionaries that store its function, and the key in each.
+_kept: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}
+"""For each operation or prefix, the dictionaries that may store its function, by id and key.
 
 A dictionary belongs to this module or to a dispatcher.
 """
@@ -207,7 +208,7 @@ def _forget(op: Any) -> None:
     prefix = op.name.rpartition(".")[0]
     with registry.keeping:
         for name in (op.name,) if not prefix or registry.is_prefix(prefix) else (op.name, prefix):
-            for place, key in _kept.pop(name, ()):
+            for (_, key), place in list(_kept.get(name, {}).items()):
                 place.pop(key, None)
 
 

@@ -67,11 +67,12 @@ class Namespace:
                 raise AttributeError(
                     f"the namespace {self.__name__!r} has no {name!r}", name=name, obj=self
                 )
-            op = OPS.get(self._prefix + name)
+            full = self._prefix + name
+            op = OPS.get(full)
             value = self._find(name)
             with keeping:
                 # another thread may have replaced the function meanwhile
-                if OPS.get(self._prefix + name) is op:
+                if (OPS[full] if full in OPS else None) is op:  # noqa: SIM401 - see `keeping`
                     setattr(self, name, value)
             return value
         except Exception as error:

@@ -415,14 +415,18 @@ def leave(observer: Observer) -> None:
 
     If the observer is not entered here, its context has ended, and there is nothing to do.
     """
+    mode: Any = None
     try:
-        _leave(observer)
-    except MemoryError:  # the program has given up what was too large
-        _leave(observer)
+        mode = gate.get()
+        _leave(observer, mode)
+    except BaseException as error:  # an interrupt, or the program has given up what was too large
+        if mode is None or gate.get() is mode:
+            _leave(observer, gate.get())
+        if not isinstance(error, MemoryError):
+            raise
 
 
-def _leave(observer: Observer) -> None:
-    mode = gate.get()
+def _leave(observer: Observer, mode: Any) -> None:
     observers = list(watching(mode))
     for i in range(len(observers) - 1, -1, -1):
         if observers[i] is observer:
@@ -485,9 +489,13 @@ def open_label(name: str, args: str | None) -> tuple[Label, tuple[Observer, ...]
         return None
     before = here()
     label = Label(name, args, before.label)
-    for observer in told:
-        observer.opened(label)
-    place.set(Place(label, before.rule))
+    try:
+        for observer in told:
+            observer.opened(label)
+        place.set(Place(label, before.rule))
+    except BaseException:  # an interrupt, after which the label is not closed
+        close_label((label, told))
+        raise
     return label, told
 
 
@@ -497,27 +505,33 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
     `restore` is True in the context that began the block. Other contexts, later, pass False.
     """
     label, told = opened
-    label.end = perf_counter_ns()
-    label.end_thread = threading.get_ident()
-    if restore:
-        _reopen()
+    try:
+        _end_label(label, restore)
+    except BaseException as error:  # an interrupt, or the program has given up what was too large
+        _end_label(label, restore)
+        if not isinstance(error, MemoryError):
+            raise
     with ExitStack() as all_:
         for observer in told:
             all_.callback(observer.closed, label)
 
 
-def _reopen() -> None:
-    """Return to the innermost label that has not ended.
+def _end_label(label: Label, restore: bool) -> None:
+    """End it, and return to the innermost label that has not ended.
 
     A block that was begun inside of the ended one, and has not ended, remains. (A generator may end
     its blocks at any time.)
     """
+    label.end = perf_counter_ns()
+    label.end_thread = threading.get_ident()
+    if not restore:
+        return
     now = here()
-    label = now.label
-    while label is not None and label.end is not None:
-        label = label.outer
-    if label is not now.label:
-        place.set(Place(label, now.rule))
+    left = now.label
+    while left is not None and left.end is not None:
+        left = left.outer
+    if left is not now.label:
+        place.set(Place(left, now.rule))
 
 
 def leave_label(opened: tuple[Label, tuple[Observer, ...]]) -> None:

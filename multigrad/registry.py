@@ -312,7 +312,8 @@ keeping = locks.new_lock()
 """The lock for caches of objects that were generated from an operation.
 
 A thread holds it while it stores such an object, after it has checked that the operation is still
-in the table, and while it drops the objects of a replaced operation.
+in the table, and while it drops the objects of a replaced operation. The check calls nothing, since
+a signal handler may run after each call, and replace the operation.
 """
 
 _listeners: list[Callable[[Op], None]] = []
@@ -707,13 +708,22 @@ def _declare(
         module=module,
     )
     OPS[name] = op
+    try:
+        _note(op, known)
+    except BaseException:  # an interrupt; nothing that was generated from `known` may stay
+        _note(op, known)
+        raise
+    return op
+
+
+def _note(op: Op, known: Op | None) -> None:
+    """Tell of a declaration that is in the table, and has replaced `known`."""
     if known is not None:
         forget_remembered()
-        if known.module != module:
-            OVERRIDDEN.setdefault(name, known.module)
+        if known.module != op.module:
+            OVERRIDDEN.setdefault(op.name, known.module)
     for listener in _listeners:
         listener(op)
-    return op
 
 
 def _keep(

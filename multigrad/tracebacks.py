@@ -64,7 +64,8 @@ def fold(error: BaseException, own: tuple[str, ...] = OWN) -> bool:
     `own` has the prefixes of the files whose frames are removed.
     """
     here = error.__traceback__
-    assert here is not None
+    if here is None:  # there was no memory for it
+        return False
     rest = _kept(here.tb_next, True, own)
     if not full():
         frame = here.tb_frame

@@ -82,6 +82,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         texts = {x for x in of.params.values() if isinstance(x, str)} if of else set()
         folder = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         on_jax = "jax" in texts
+        if folder.startswith("faults/"):
+            item.add_marker(pytest.mark.slow)  # `make test-faults` runs them
         if on_jax and folder.startswith("plugins/special/"):
             item.add_marker(pytest.mark.slow)  # each compiles for seconds
         kept = 10**9

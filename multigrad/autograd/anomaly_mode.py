@@ -99,14 +99,23 @@ class detect_anomaly:
         self._entered: list[_Anomaly | None] = []
 
     def __enter__(self) -> None:
-        self._entered.append(_set_enabled(True, self.check_nan))
+        try:
+            self._entered.append(_set_enabled(True, self.check_nan))
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            _set_enabled(self.prev, self.prev_check_nan)
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        observer = self._entered.pop()
+        observer = self._entered[-1]
         if observer is not None:
             # needed if the block ends in another context than it began in, as generators may
             observer.ended = True
-        _set_enabled(self.prev, self.prev_check_nan)
+        try:
+            _set_enabled(self.prev, self.prev_check_nan)
+        except BaseException:  # an interrupt
+            _set_enabled(self.prev, self.prev_check_nan)
+            raise
+        self._entered.pop()
 
 
 class set_detect_anomaly:
@@ -118,13 +127,21 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = is_anomaly_enabled()
         self.prev_check_nan = is_anomaly_check_nan_enabled()
-        _set_enabled(mode, check_nan)
+        try:
+            _set_enabled(mode, check_nan)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            _set_enabled(self.prev, self.prev_check_nan)
+            raise
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        _set_enabled(self.prev, self.prev_check_nan)
+        try:
+            _set_enabled(self.prev, self.prev_check_nan)
+        except BaseException:  # an interrupt
+            _set_enabled(self.prev, self.prev_check_nan)
+            raise
 
 
 class Trace:

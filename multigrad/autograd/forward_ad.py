@@ -66,8 +66,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level but none was entered. Dual level must be a "
             "positive number."
         )
-    entered[-1].finish()
-    enter_duals(entered[:-1])
+    outer = entered[:-1]
+    try:
+        entered[-1].finish()
+    finally:
+        enter_duals(outer)
 
 
 class dual_level(_Mode):
@@ -85,7 +88,14 @@ class dual_level(_Mode):
             raise
 
     def __exit__(self, *exc: object) -> None:
-        exit_dual_level()
+        outer = _entered.get()[:-1]
+        try:
+            exit_dual_level()
+        finally:
+            try:
+                enter_duals(outer)
+            except MemoryError:
+                enter_duals(outer)
 
 
 @entry

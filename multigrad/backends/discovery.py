@@ -343,15 +343,19 @@ def _add(plugin: Plugin) -> None:
         if plugin.added or plugin.deferred:
             return
         plugin.added = True  # also if the rest is interrupted
-        for spec in hooks.items_of(plugin, "multigrad_backends", BackendSpec):
-            other = _known.get(spec.name)
-            if other is None:
-                _know(Known(spec, plugin))
-            else:
-                plugin.fail(
-                    f"the backend {spec.name!r} of {plugin.origin} is already that of "
-                    f"{other.origin}. Choose another name."
-                )
+        try:
+            for spec in hooks.items_of(plugin, "multigrad_backends", BackendSpec):
+                other = _known.get(spec.name)
+                if other is None:
+                    _know(Known(spec, plugin))
+                else:
+                    plugin.fail(
+                        f"the backend {spec.name!r} of {plugin.origin} is already that of "
+                        f"{other.origin}. Choose another name."
+                    )
+        except BaseException as error:
+            plugin.interrupted(error)
+            raise
 
 
 def _know(entry: Known) -> None:

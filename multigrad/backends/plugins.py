@@ -82,6 +82,11 @@ class Plugin:
         if error is not None:
             self.traceback = f"{self.traceback}{''.join(traceback.format_exception(error))}"
 
+    def interrupted(self, error: BaseException) -> None:
+        """Store what has ended its registration, if that is no error of the plugin."""
+        if not self.error:
+            self.fail(f"{self.origin} could not be taken into use: {told(error)}", error)
+
 
 plugin_manager = pluggy.PluginManager("multigrad")
 lock = locks.new_lock()
@@ -245,8 +250,8 @@ def wake(
         if not wanted or plugin.blocked or (me, plugin) in _waking:
             continue
         woken = True
-        _waking.add((me, plugin))
         try:
+            _waking.add((me, plugin))
             _wake(plugin, bring)
         finally:
             _waking.discard((me, plugin))
@@ -263,10 +268,14 @@ def _wake(plugin: Plugin, bring: Callable[[Plugin], None]) -> None:
     with lock:
         if plugin not in _deferred:  # another thread was faster
             return
+        place = _plugins.index(plugin)
         try:
-            _plugins[_plugins.index(plugin)] = loaded
+            _plugins[place] = loaded
             _register(loaded)
             bring(loaded)
+        except BaseException as error:
+            loaded.interrupted(error)
+            raise
         finally:
             _deferred.remove(plugin)
 
@@ -473,16 +482,18 @@ def noting() -> Iterator[list[registry.Op]]:
     """
     own: list[registry.Op] = []
     stack = vars(_noted).setdefault("stack", [])
-    stack.append(own)
+    before = len(stack)
     try:
+        stack.append(own)
         yield own
     finally:
-        stack.pop()
+        del stack[before:]
 
 
 def _note(op: registry.Op) -> None:
     stack = vars(_noted).get("stack")
-    if stack and not op.module.startswith("multigrad."):
+    # after an interrupt, a declaration is noted again
+    if stack and not op.module.startswith("multigrad.") and op not in stack[-1]:
         stack[-1].append(op)
 
 

@@ -51,7 +51,7 @@ class RawNamespace:
             function = self._backend.kernel("function")(self._root, full, function)
         with registry.keeping:
             # another thread may have replaced the operation meanwhile
-            if registry.OPS.get(full) is op:
+            if full in registry.OPS and registry.OPS[full] is op:
                 setattr(self, name, function)
         return function
 
@@ -61,7 +61,7 @@ class RawNamespace:
         Holders of this namespace then get the new function.
         """
         with registry.keeping:
-            for name in [n for n in vars(self) if not n.startswith("_")]:
+            for name in [n for n in list(vars(self)) if not n.startswith("_")]:
                 vars(self).pop(name, None)
 
     def device_of(self, x: Any) -> Any:

@@ -107,7 +107,8 @@ class _Mode:
             _set(before[3])
         except BaseException:  # an interrupt, after which `__exit__` is not called
             _set(gate)
-            self._outer.pop()
+            if self._outer and self._outer[-1] is before:
+                self._outer.pop()
             raise
 
     def _before(self, gate: Any) -> Before:

@@ -356,9 +356,8 @@ dual_levels: ContextVar[tuple[Transformation, ...]] = ContextVar(
 """The levels of forward_ad that are entered in this thread or asyncio task."""
 
 
-def enter_duals(runs: tuple[Transformation, ...]) -> None:
-    """Set the levels of forward_ad that are entered."""
-    dual_levels.set(runs)
+enter_duals: Callable[[tuple[Transformation, ...]], object] = dual_levels.set
+"""Set the levels of forward_ad that are entered, by one call of C: see `undo`."""
 
 
 def boundary() -> int:
@@ -398,24 +397,40 @@ def revived(runs: Iterable[Transformation], function: Callable[[], T]) -> T:
 
     Values that belong to them are valid meanwhile.
     """
-    again: list[Transformation] = []
+    again: list[Transformation | None] = []
     try:
         with _reviving:
-            for run in dict.fromkeys(runs):
-                if run.finished or run in _revived:
-                    again.append(run)
-                    _revived[run] = _revived.get(run, 0) + 1
-                    run.finished = False
+            chosen = [run for run in dict.fromkeys(runs) if run.finished or run in _revived]
+            again += [None] * len(chosen)
+            for i, run in enumerate(chosen):
+                times = _revived.get(run, 0) + 1
+                # neither an interrupt nor a lack of memory comes between these steps
+                _revived[run] = times
+                run.finished = False
+                again[i] = run
         return function()
     finally:
-        with _reviving:
-            for run in again:
-                left = _revived.pop(run) - 1
+        try:
+            _finish_again(again)
+        except BaseException:  # an interrupt, or no memory
+            _finish_again(again)
+            raise
+
+
+def _finish_again(revived: list[Transformation | None]) -> None:
+    """Finish these transformations, and replace each by None."""
+    with _reviving:
+        for i, run in enumerate(revived):
+            if run is not None:
+                left = _revived[run] - 1
+                if not left:
+                    run.elements.clear()
                 if left:
                     _revived[run] = left
                 else:
+                    del _revived[run]
                     run.finished = True
-                    run.elements.clear()
+                revived[i] = None
 
 
 class Guest(Transformation):

@@ -18,6 +18,7 @@ from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from ..core.aliasing import last_write
 from ..core.computed import following
 from ..core.element import Library, is_array
 from ..core.graph import Node, describe, edge, modified, tick, written_after
@@ -143,6 +144,7 @@ class Slot:
         "level",
         "original",
         "run",
+        "seq",
         "source",
     )
 
@@ -161,6 +163,7 @@ class Slot:
         if take is not None:
             self._pack(take, t)
         else:
+            self.seq = last_write[0]
             old_values.noted(self)
 
     @property

@@ -49,13 +49,17 @@ class use_backend:
             raise TypeError(f"use_backend takes the name of a backend, not {type(name).__name__}")
         library_named(name)
         self._before = _default.get()
-        _default.set(name)
+        try:
+            _default.set(name)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            _default.set(self._before)
+            raise
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        _default.set(self._before)
+        observe.put_back(_default, self._before)
 
 
 def asarray(

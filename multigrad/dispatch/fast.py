@@ -61,7 +61,9 @@ def function_of(op: Op) -> Callable[..., Any]:
     if compiled is None:
         compiled = make_function(op)
         with keeping:
-            if OPS.get(op.name) is op:  # another thread may have replaced it in the meantime
+            if (
+                op.name in OPS and OPS[op.name] is op
+            ):  # another thread may have replaced it in the meantime
                 compiled = _functions.setdefault(op, compiled)
     return compiled
 
@@ -69,7 +71,7 @@ def function_of(op: Op) -> Callable[..., Any]:
 def forget(op: Op) -> None:
     """Drop the function of a former declaration."""
     with keeping:
-        for known in [known for known in _functions if known.name == op.name]:
+        for known in [known for known in list(_functions) if known.name == op.name]:
             _functions.pop(known, None)
 
 

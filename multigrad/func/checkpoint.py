@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary, ref
 from .. import observe, tree
 from ..backward import run as backward
 from ..core import grad_mode, level
-from ..core.aliasing import climb
+from ..core.aliasing import climb, last_write
 from ..core.element import is_array
 from ..core.graph import Node, changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
@@ -169,7 +169,7 @@ class _Argument:
     An argument that is not an array is kept unchanged.
     """
 
-    __slots__ = ("__weakref__", "arrays", "cells", "form", "library", "shell", "value")
+    __slots__ = ("__weakref__", "arrays", "cells", "form", "library", "seq", "shell", "value")
 
     def __init__(self, x: Any) -> None:
         self.value = None
@@ -191,6 +191,7 @@ class _Argument:
         take = saved.in_force(_ARGUMENT, 0)
         self.arrays = arrays if take is None else [take(wrap(a)) for a in arrays]
         if take is None:
+            self.seq = last_write[0]
             old_values.noted(self)
 
     def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:

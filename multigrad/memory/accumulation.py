@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import locks
-from ..core.aliasing import note_write
+from ..core.aliasing import last_change, note_write
 from ..core.graph import AccumulateGrad, GradCell, Node
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, _new, element_of, wrap_at
@@ -59,6 +59,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
 def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> bool:
     """Add the gradient in `box` to the present one of a leaf, unless that changes meanwhile."""
     before = cell.grad
+    changed = 0 if before is None else last_change(before._cell)
     total: Any
     if plain and before is None:
         library = leaf._elem.library
@@ -78,7 +79,9 @@ def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> b
         else:
             # later gradients are added to it in place
             total = given.clone() if given._elem.run is None else given
-    if cell.grad is not before:
+    if before is not None and last_change(before._cell) != changed:
+        return False
+    if cell.grad is not before:  # compared last, so that nothing comes before it is stored
         return False
     cell.grad = total
     return True

@@ -14,7 +14,7 @@ from weakref import ref
 
 from .. import locks, observe
 from ..core.element import SCALARS
-from ..core.graph import Node, flat_cells
+from ..core.graph import Node, flat_cells, written_after
 from ..core.level import Layer
 from ..core.nested import put_together, taken_apart
 from ..core.tensor import element_of
@@ -161,7 +161,8 @@ class OldValues(Keeper):
     def note(self, holder: Any) -> None:
         """Note that `holder` has saved arrays.
 
-        It is a node, or an object with `cells` and `keep_old(cell, copied)`.
+        It is a node, or an object with `cells`, `keep_old(cell, copied)`, and the time `seq` of the
+        last write before it saved them.
         """
         self.fresh.append(ref(holder))
         if len(self.fresh) > self._few:
@@ -195,8 +196,10 @@ class OldValues(Keeper):
         for known in holders:
             holder = known()
             if isinstance(holder, Node):
-                keep_old(holder, cell, copied)
-            elif holder is not None:
+                # what was written outside of this context is gone, and the pass raises
+                if holder.unchecked or not written_after(cell, holder.seq):
+                    keep_old(holder, cell, copied)
+            elif holder is not None and not written_after(cell, holder.seq):
                 holder.keep_old(cell, copied)
         with self._lock:
             self._known -= len(of.pop(id(cell), ()))

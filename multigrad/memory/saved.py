@@ -231,7 +231,10 @@ def forbid(message: str | None) -> None:
 
     None allows them.
     """
-    disabled.set(message)
+    try:
+        disabled.set(message)
+    except MemoryError:  # as in `observe.put_back`
+        disabled.set(message)
 
 
 def _refuse_if_disabled() -> None:

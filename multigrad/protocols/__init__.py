@@ -104,7 +104,7 @@ def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
     It is dropped when another declaration replaces the operation.
     """
     with keeping:
-        if OPS.get(op.name) is op:
+        if op.name in OPS and OPS[op.name] is op:
             _calls[ufunc] = function
 
 

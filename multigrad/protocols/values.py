@@ -36,7 +36,7 @@ class Functions:
             return Functions(f"{full}.")
         function = function_of(op)
         with keeping:
-            if OPS.get(op.name) is op:
+            if op.name in OPS and OPS[op.name] is op:
                 setattr(self, name, function)  # so that __getattr__ is not called again
         return function
 

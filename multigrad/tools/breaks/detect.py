@@ -358,6 +358,9 @@ class detect_breaks:
         return observer.report
 
     def __exit__(self, *exc: object) -> None:
-        observer = self._observers.pop()
-        observer.close()
-        observe.leave(observer)
+        observer = self._observers[-1]
+        try:
+            observer.close()
+        finally:
+            observe.leave(observer)
+        self._observers.pop()

@@ -264,17 +264,33 @@ class _Noting:
     def __enter__(self) -> Self:
         block = self._block()
         self._entered.append(block)
-        put((*_open(), block))
+        try:
+            put((*_open(), block))
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            self._end(block)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        inside = _open()
+        block: _Block | None = None
+        try:
+            block = self._last()
+            self._end(block)
+        except BaseException:  # an interrupt
+            self._end(block or self._last())
+            raise
+
+    def _last(self) -> _Block:
         # a generator may end its block in any context
-        block = next((b for b in reversed(inside) if b in self._entered), None) or self._entered[-1]
-        self._entered.remove(block)
+        return next((b for b in reversed(_open()) if b in self._entered), self._entered[-1])
+
+    def _end(self, block: _Block) -> None:
         block.end()
-        if block in inside or not _open():
-            put(_open())
+        if block in self._entered:
+            self._entered.remove(block)
+        current = in_force()
+        if current is not None and not all(b.open for b in current.blocks):
+            put(current.blocks)
 
 
 def _open() -> tuple[_Block, ...]:

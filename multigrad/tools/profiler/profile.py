@@ -305,7 +305,13 @@ class record_function:
         self._opened: list[Any] = []
 
     def __enter__(self) -> record_function:
-        self._opened.append(observe.open_label(self.name, self.args))
+        opened = observe.open_label(self.name, self.args)
+        try:
+            self._opened.append(opened)
+        except BaseException:  # an interrupt, after which `__exit__` is not called
+            if opened is not None:
+                observe.close_label(opened)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -313,9 +319,9 @@ class record_function:
         if opened is not None and not self.run_callbacks_on_exit:
             observe.leave_label(opened)
             return
-        self._opened.pop()
         if opened is not None:
             observe.close_label(opened)
+        self._opened.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return each_call(function, lambda: record_function(self.name, self.args))
