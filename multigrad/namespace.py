@@ -210,10 +210,10 @@ class Namespace:
             raise
 
     def _forget(self) -> None:
-        """Drop the functions of an earlier declaration, also in nested namespaces."""
+        """Drop the functions of an earlier declaration, and prefixes without operations."""
         with keeping:
             for name, value in list(vars(self).items()):
-                if isinstance(value, Namespace):
+                if isinstance(value, Namespace) and registry.is_prefix(value._prefix[:-1]):
                     value._forget()
                 elif not name.startswith("_"):
                     vars(self).pop(name, None)

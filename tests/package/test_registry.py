@@ -229,6 +229,17 @@ class TestSignatures:
             define("t.f(x, /, t_end=0)", x=lambda xp, g, t_end: g * t_end)
         assert define("t.f(x, /, t_end=0)", x=lambda xp, g: g).name == "t.f"
 
+    def test_a_prefix_whose_operations_are_removed_is_free(self):
+        x, before = np.array([0.5]), dict(registry.OPS)
+        op = composite("pre.f(x, /)", lambda xp, x: xp.sin(x))
+        assert namespace(x).pre.f(x) == mg.pre.f(x) == np.sin(x)
+        registry.restore(before, [op])
+        op = composite("pre(x, /)", lambda xp, x: xp.cos(x))
+        try:
+            assert namespace(x).pre(x) == mg.pre(x) == np.cos(x)
+        finally:
+            registry.restore(before, [op])
+
     def test_a_prefix_is_no_operation(self):
         elementwise("pre.f(x, /)", x=1)
         with pytest.raises(RegistrationError, match="'pre' is a prefix of other operations"):
