@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def _case(
     aims: list[Aim],
     tolerance: float = 1e-9,
 ) -> Case:
-    parameter = list(mg.registry.OPS[f"special.{name}"].roles)[i] if mg.namespace("numpy") else ""
+    parameter = list(signature(getattr(mg.special, name)).parameters)[i]
     return Case(
         SPECIAL,
         f"{name} by {parameter}, {len(arguments[i]):,} elements",
