@@ -1,0 +1,30 @@
+"""Random programs on Tensors of each backend: their results and first derivatives."""
+
+from __future__ import annotations
+
+import hypothesis
+import program_checks as checks
+import pytest
+from hypothesis import strategies as st
+
+from multigrad_conformance.strategies import programs
+from multigrad_conformance.target import Target
+
+
+@pytest.mark.share(2)
+def test_values_are_numpys(tried, backend):
+    """Values, dtypes, and which arrays share memory, observed by writes."""
+
+    def check(program):
+        checks.values(checks.Case(program, Target(backend)))
+
+    tried(check, programs(without=checks.eager(backend) - {"arguments written"}))
+
+
+@pytest.mark.share(2)
+def test_backward_passes_give_the_slopes_of_numpy(tried, backend):
+    def check(program, how):
+        with checks.skipped():
+            checks.backward(checks.Case(program, Target(backend)), how)
+
+    tried(check, programs(without=checks.eager(backend)), st.sampled_from(["leaves", "twice", "second"]))
