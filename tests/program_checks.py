@@ -10,18 +10,20 @@ and nothing of multigrad runs in a reference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import hypothesis
 import numpy as np
+from hypothesis import strategies as st
 
 import multigrad as mg
 from multigrad import func
 from multigrad_conformance.problem import STENCIL
-from multigrad_conformance.strategies import Program
+from multigrad_conformance.strategies import Program, programs, writeable
 from multigrad_conformance.target import Target
 
 Function = Callable[..., Any]
@@ -34,6 +36,16 @@ def drawn(seed: int, shape: tuple[int, ...]) -> Any:
     """Numbers of either sign between 0.5 and 1.5, which are the same for each seed and shape."""
     random = np.random.default_rng([seed, *shape])
     return np.asarray(random.uniform(0.5, 1.5, shape) * random.choice([-1.0, 1.0], shape))
+
+
+class Names:
+    """The namespace of a backend, and names beyond the standard where it hides them."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.xp, name) if hasattr(self.xp, name) else getattr(mg, name)
 
 
 @dataclass
@@ -64,10 +76,14 @@ class Case:
     def single(self) -> bool:
         return "mixed precisions" in self.program.features
 
+    @property
+    def names(self) -> Names:
+        return Names(self.target.bound)
+
     def loss(self) -> Function:
         """The sum of all floating results with weights, on the backend."""
         xp = self.target.bound
-        function = self.program.bind(xp, self.target.raw)
+        function = self.program.bind(self.names, self.target.raw)
 
         def loss(*xs: Any) -> Any:
             outs = function(*self.all_arguments(xs, self.target.raw))
@@ -125,7 +141,7 @@ class Setting:
     def other(self, xs: Sequence[Any], convert: Function) -> list[Any]:
         """The other point of the program, as a function of one of them."""
         sums = [a + b for a, b in zip(self.case.arrays(0), self.case.arrays(1), strict=True)]
-        return [convert(s) - x for s, x in zip(sums, xs, strict=True)]
+        return [-1.0 * x + convert(s) for s, x in zip(sums, xs, strict=True)]
 
 
 def inner(gradients: Any, directions: Sequence[Any], xs: Sequence[Any]) -> Any:
@@ -456,15 +472,49 @@ def check(names: Sequence[str], case: Case, points: Sequence[int] = (0,)) -> Non
 
 
 def close(found: Any, wanted: float, tolerance: float, what: str) -> None:
-    assert abs(float(found) - wanted) <= tolerance, (
+    assert abs(float(found) - wanted) <= tolerance, (  # which nan is not
         f"{what} gives {float(found)!r}, its reference {wanted!r}"
     )
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Leave out a program that is refused, or that differences cannot judge."""
+    try:
+        yield
+    except (NotSmooth, Refused) as error:
+        hypothesis.event(type(error).__name__)
+
+
+def eager(backend: str) -> set[str]:
+    """The features that programs on Tensors of a backend cannot have.
+
+    An element of a Tensor is a view, as in PyTorch. Libraries promote integers beside floating
+    numbers, and scalars of NumPy, each in its own way.
+    """
+    others = {
+        "numpy": (),
+        "strict": ("mixed kinds", "NumPy scalars", "lists", "raw operands", "NumPy keys"),
+        "jax": ("mixed kinds", "NumPy scalars", "lists"),
+    }
+    return {"arguments written", "scalars", *others[backend]}
+
+
+@st.composite
+def nested(draw: Any, backend: str, *fixed: str, most: int = 2) -> tuple[list[str], Program]:
+    """Draw transformations, of second order together at most, and a program for them."""
+    names = list(fixed)
+    for _ in range(draw(st.integers(0 if fixed else 1, most - len(names)))):
+        fits = [n for n in TRANSFORMATIONS if order([*names, n]) <= 2]
+        names.insert(draw(st.integers(0, len(names))), draw(st.sampled_from(fits)))
+    without = eager(backend).union(*(TRANSFORMATIONS[n].without for n in names))
+    return names, draw(programs(without=without))
 
 
 # ----- outside of transformations -----
 
 
-def backward(case: Case, draw: int) -> None:
+def backward(case: Case, how: str) -> None:
     """`backward` on leaves, twice on one graph, and a second derivative by `create_graph`."""
     first, tolerance = expected(["grad"], case, 0)
     loss = case.loss()
@@ -478,12 +528,12 @@ def backward(case: Case, draw: int) -> None:
             if not out.requires_grad:
                 assert abs(first) <= tolerance, "the result does not depend on the leaves"
                 return
-            if draw == 0:
+            if how == "twice":
                 leaves[0].register_hook(seen.append)
                 out.backward(retain_graph=True)
                 out.backward()
-            grads = [x.grad for x in leaves] if draw == 0 else mg.autograd.grad(
-                out, leaves, create_graph=draw == 2, materialize_grads=True
+            grads = [x.grad for x in leaves] if how == "twice" else mg.autograd.grad(
+                out, leaves, create_graph=how == "second", materialize_grads=True
             )
     except mg.errors.GradientError as error:
         if refused(error, "backward", case.program):
@@ -491,9 +541,9 @@ def backward(case: Case, draw: int) -> None:
         raise
     used = [(g, t, x) for g, t, x in zip(grads, ts, leaves, strict=True) if g is not None]
     found = inner(*zip(*used, strict=True))
-    assert len(seen) == (2 if draw == 0 and leaves[0].grad is not None else 0), "hooks run once a pass"
-    close(case.target.numpy(found), (2 if draw == 0 else 1) * first, 2 * tolerance, "the gradient")
-    if draw == 2 and found.requires_grad:
+    assert len(seen) == (2 if how == "twice" and leaves[0].grad is not None else 0), "hooks run once a pass"
+    close(case.target.numpy(found), (2 if how == "twice" else 1) * first, 2 * tolerance, "the gradient")
+    if how == "second" and found.requires_grad:
         more = Setting(case, 150, STEP).raw_directions(leaves)
         seconds = mg.autograd.grad(found, leaves, materialize_grads=True)
         wanted, tolerance = expected(["hvp"], Case(case.program, case.target), 0)
@@ -501,7 +551,34 @@ def backward(case: Case, draw: int) -> None:
         close(found, wanted, tolerance, "the second derivative")
 
 
-def same_values(found: Sequence[Any], wanted: Sequence[Any], target: Target, what: str) -> None:
+def recorded(case: Case, numpy_functions: bool, again: bool = True) -> None:
+    """A compiled function does what the function does on arrays of NumPy, call after call.
+
+    Branches take their ways at the points in turn. Results are compared with their class: NumPy's
+    scalars are no arrays without axes.
+    """
+    program = case.program
+
+    def function(*args: Any) -> Any:
+        xp = np if numpy_functions else args[0].__array_namespace__()
+        return program.bind(xp, lambda c: c)(*args)
+
+    compiled = func.compile(function, check=False)
+    for point in (0, 1, 0, 1):
+        own, ours = (
+            [np.array(x) if isinstance(x, np.ndarray) else x for x in program.points[point]]
+            for _ in range(2)
+        )
+        with np.errstate(all="ignore"):
+            wanted, found = function(*own), compiled(*ours)
+        for x, y in zip([*found, *ours], [*wanted, *own], strict=True):
+            assert type(x) is type(y), f"{x!r} is of class {type(x).__name__}, not {type(y).__name__}"
+        same_values(case, found, wanted, "result")
+        same_values(case, ours, own, "argument")
+
+
+def same_values(case: Case, found: Sequence[Any], wanted: Sequence[Any], what: str) -> None:
+    target, single = case.target, case.single
     assert len(found) == len(wanted)
     for i, (x, y) in enumerate(zip(found, wanted, strict=True)):
         if not hasattr(y, "dtype"):
@@ -511,7 +588,7 @@ def same_values(found: Sequence[Any], wanted: Sequence[Any], target: Target, wha
         name = target.dtype_name(x.dtype) if hasattr(x, "dtype") else type(x).__name__
         assert name == y.dtype.name, f"{what} {i} has dtype {name}, in NumPy {y.dtype.name}"
         assert np.shape(value) == y.shape, f"{what} {i} has shape {np.shape(value)}, in NumPy {y.shape}"
-        digits = 2e-4 if target.single or y.dtype.itemsize < 8 * (1 + (y.dtype.kind == "c")) else 1e-9
+        digits = 2e-4 if single else 1e-9
         if y.dtype.kind not in "fc":
             digits = 0.0
         np.testing.assert_allclose(value, y, rtol=digits, atol=digits, err_msg=f"{what} {i}")
@@ -525,22 +602,18 @@ def values(case: Case) -> None:
     expected_ones = program.plain(copy=False)(*own)
     with np.errstate(all="ignore"):
         ours = [mg.asarray(target.raw(x)) if isinstance(x, np.ndarray) else x for x in point]
-        found = program.bind(target.bound, target.raw)(*ours)
-    same_values(found, expected_ones, target, "result")
-    same_values(ours, own, target, "argument")
-    shared(list(found) + ours, list(expected_ones) + own, target)
+        found = program.bind(case.names, target.raw)(*ours)
+    same_values(case, found, expected_ones, "result")
+    same_values(case, ours, own, "argument")
+    shared(case, [*found, *ours], [*expected_ones, *own])
 
 
-def shared(found: list[Any], wanted: list[Any], target: Target) -> None:
+def shared(case: Case, found: list[Any], wanted: list[Any]) -> None:
     """Write to each array of NumPy in turn, and to that of multigrad."""
     pairs = [(x, y) for x, y in zip(found, wanted, strict=True) if isinstance(y, np.ndarray)]
     for k, (x, y) in enumerate(pairs):
-        if y.flags.writeable and y.dtype.kind in "fc":
+        if writeable(y) and y.dtype.kind in "fc":
             x[...] = 0.5 + k
             y[...] = 0.5 + k
-            same_values(
-                [a for a, _ in pairs],
-                [b for _, b in pairs],
-                target,
-                f"after a write to array {k}, array",
-            )
+            after = f"after a write to array {k}, array"
+            same_values(case, [a for a, _ in pairs], [b for _, b in pairs], after)

@@ -44,9 +44,11 @@ FEATURES = {
     "arguments written": "writes to arrays that are arguments",
     "branches": "branches that depend on values",
     "complex": "complex arrays",
+    "conversions": "asarray and astype of values",
     "lists": "lists of numbers as keys",
     "mixed kinds": "integers and booleans as operands of floating arrays",
     "mixed precisions": "float32 beside float64",
+    "NumPy keys": "keys with index arrays and masks beside slices, None and ...",
     "NumPy scalars": "scalars of NumPy as operands",
     "raw operands": "arrays of the library as operands",
     "samples": "operations with arguments of their samples",
@@ -172,6 +174,9 @@ class Program:
 
     __repr__ = __str__
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # which hypothesis prints
+
 
 def _literal(x: Any) -> str:
     if isinstance(x, np.generic):
@@ -269,8 +274,7 @@ class Draft:
             own = not any(is_array(a) and np.shares_memory(x, a) for a in self.arguments())
             return (
                 isinstance(x, np.ndarray)
-                and x.flags.writeable
-                and all(stride or n == 1 for stride, n in zip(x.strides, x.shape, strict=True))
+                and writeable(x)
                 and (own or "arguments written" not in self.without)
             )
 
@@ -325,6 +329,12 @@ class Draft:
 
     def assign(self, text: str, count: int = 1) -> None:
         self.take(f"{', '.join(self.fresh() for _ in range(count))} = {text}")
+
+
+def writeable(x: Any) -> bool:
+    """Return whether an array may be written, and has no element twice."""
+    own = all(stride or n == 1 for stride, n in zip(x.strides, x.shape, strict=True))
+    return bool(own and x.flags.writeable)
 
 
 def _shapes(lane: Mapping[str, Any]) -> list[Any]:
@@ -384,8 +394,8 @@ def apart(x: Any) -> bool:
 def references() -> dict[str, Callable[..., Any]]:
     """Return NumPy functions of the operations that NumPy lacks: the references of their samples."""
     found: dict[str, Callable[..., Any]] = {}
-    for name in OPS:
-        if not _of_numpy(name):
+    for name, op in OPS.items():
+        if op.public and not _of_numpy(name):
             for sample in samples_of(name):
                 if sample.reference is not None:
                     found.setdefault(name, sample.reference)
@@ -536,7 +546,9 @@ def operand(d: Draft, shape: tuple[int, ...], how: Any = "real", arrays_only: bo
         fits = d.names(lambda x: x.dtype.kind == "f" and _broadcasts(x.shape, shape))[:8]
         return d.within(d.one(fits), how) if fits else d.number(how)
     if kind == "number":
-        return d.number(how)
+        numbers = [n for n, x in d.lanes[0].items() if type(x) in (int, float)]
+        fits = [n for n in numbers if all(inside(x, how) for x in d.evaluate(n))]
+        return str(d.one(fits)) if fits and d.flag() else d.number(how)
     if kind == "scalar":
         d.may("NumPy scalars")
         low = d.flag() and d.may("mixed precisions")
@@ -634,7 +646,7 @@ def _moved(d: Draft, value: Any) -> Any:
         return type(value)(_moved(d, v) if i == k else v for i, v in enumerate(value))
     fits = d.names(lambda x: x.dtype.kind == "f" and _into(x.shape, value.shape))[:6]
     other = f"{d.one(fits)}" if fits else f"xp.mean({d.floating()})"
-    return _Name(f"{d.constant(np.array(value))} + 0.05 * xp.tanh({other})")
+    return _Name(f"0.05 * xp.tanh({other}) + {d.constant(np.array(value))}")
 
 
 def _into(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -657,7 +669,7 @@ def key(d: Draft, text: str, basic: bool = False) -> str:
     """Draw a key of an array; no element stands in the part twice."""
     shape = d.shape(text)
     parts: list[str] = []
-    advanced = basic
+    advanced = basic or "NumPy keys" in d.without
     for n in shape[: d.draw(st.integers(0, len(shape)))]:
         forms = ["slice", "slice", "int"] + ([] if advanced else ["array", "mask"])
         form = d.one(forms)
@@ -666,7 +678,7 @@ def key(d: Draft, text: str, basic: bool = False) -> str:
         elif form == "int":
             parts.append(str(d.one([*range(n), -1])))
         else:
-            advanced = True
+            advanced = d.may("NumPy keys")
             order = [int(i) for i in np.random.default_rng(d.draw(st.integers(0, 5))).permutation(n)]
             order = order[: d.draw(st.integers(1, n))]
             if form == "mask":
@@ -779,20 +791,20 @@ def creation(d: Draft) -> None:
                 f"xp.zeros_like({like})",
                 f"xp.ones_like({like})",
                 f"xp.arange(3, {dtype})",
-                f"xp.asarray({like}, copy=True)",
                 f"{like} * 1.0",
+                *d.options("conversions", f"xp.asarray({like}, copy=True)"),
             ]
         )
     )
 
 
-@step(1, "mixed precisions")
+@step(1, "mixed precisions", "conversions")
 def cast(d: Draft) -> None:
     x = d.floating()
     d.assign(f"xp.astype({x}, xp.{d.one(['float32', 'float64'])})")
 
 
-@step(1, "mixed kinds")
+@step(1, "mixed kinds", "conversions")
 def truth(d: Draft) -> None:
     x = d.floating()
     d.assign(d.one([threshold(d, x), f"xp.astype({threshold(d, x)}, xp.int64)"]))
@@ -813,7 +825,7 @@ def joined(d: Draft) -> None:
     d.assign(f"xp.{d.one(['concat', 'stack'])}([{x}, {d.one(same)}], axis={axis})")
 
 
-@step(2, "complex")
+@step(2, "complex", "conversions")
 def complex_numbers(d: Draft) -> None:
     z = d.names(lambda x: x.dtype.kind == "c")[:4]
     x = d.floating()
@@ -905,7 +917,7 @@ def scalar(d: Draft) -> None:
     forms = [
         f"{other} = {s}\n{s} += {d.number()}",
         f"{other} = {s}\n{other} *= {d.number()}",
-        f"{other} = xp.asarray({s})\n{other} -= 1.0",
+        *d.options("conversions", f"{other} = xp.asarray({s})\n{other} -= 1.0"),
         f"{other} = {s}[...]\n{other} *= 2.0",
         f"{other} = {s}[()]\n{other} += 1.0",
         f"{array} = xp.sum({d.floating()})\n{other} = {array}\n{array} *= 0.5",
@@ -948,7 +960,12 @@ def programs(
         for k, point in enumerate(points):
             x = d.values(shape, point=k)
             point.append(x.astype(np.float32) if low and d.may("mixed precisions") else x)
-    d.begin("ab"[:count] if count < 3 else ("a", "b", "a2"), [tuple(p) for p in points])
+    if draw(st.integers(0, 3)) == 3:
+        numbers = d.one([(0.5, 1.25), (2, 3), (1.5, -0.75)])
+        scalar = d.flag() and d.may("scalars") and "scalars" not in d.without
+        for x, point in zip(numbers, points, strict=True):
+            point.append(np.float64(x) if scalar else x)
+    d.begin(("a", "b", "a2", "a3")[: len(points[0])], [tuple(p) for p in points])
     steps = draw(st.integers(least, most))
     table = [
         (function, features)

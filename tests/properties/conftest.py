@@ -60,7 +60,7 @@ def tried(request: pytest.FixtureRequest) -> Try:
                 max_examples=size,
                 database=None,
                 deadline=None,
-                phases=(Phase.generate, Phase.shrink) if option.verbose >= 0 else (Phase.generate,),
+                phases=(Phase.generate, Phase.shrink)[: 2 - option.properties_as_found],
                 suppress_health_check=list(HealthCheck),
             )
             try:

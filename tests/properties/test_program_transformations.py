@@ -8,3 +8,39 @@ from hypothesis import strategies as st
 
 from multigrad_conformance.strategies import programs
 from multigrad_conformance.target import Target
+
+
+def compared(backend):
+    def check(drawn):
+        names, program = drawn
+        points = (0, 1, 0) if "compile" in names else (0,)
+        with checks.skipped():
+            checks.check(names, checks.Case(program, Target(backend)), points)
+
+    return check
+
+
+@pytest.mark.parametrize("name", checks.TRANSFORMATIONS)
+def test_a_transformation(tried, name):
+    tried(compared("numpy"), checks.nested("numpy", name, most=1))
+
+
+@pytest.mark.share(6)
+def test_transformations_in_each_other(tried):
+    tried(compared("numpy"), checks.nested("numpy", most=3))
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("backend", ["strict", "jax"], indirect=True)
+def test_transformations_on_other_libraries(tried, backend):
+    tried(compared(backend), checks.nested(backend, most=2), size=10)
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("functions", ["numpy", "namespace"])
+def test_a_compiled_function_does_what_numpy_does(tried, functions):
+    def check(program):
+        checks.recorded(checks.Case(program, Target("numpy")), functions == "numpy")
+
+    without = {"conversions", "writes"} if functions == "numpy" else set()
+    tried(check, programs(without=without))
