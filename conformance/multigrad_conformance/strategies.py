@@ -191,15 +191,21 @@ class _Rejected(Exception):
 class Draft:
     """A program that is being drawn, with the values of its names at each point."""
 
-    def __init__(self, draw: Callable[[Any], Any], without: Collection[str]) -> None:
+    def __init__(
+        self,
+        draw: Callable[[Any], Any],
+        without: Collection[str] = (),
+        wanted: Collection[str] = (),
+        avoided: Collection[str] = (),
+    ) -> None:
         self.draw = draw
+        self.wanted, self.avoided = frozenset(wanted), frozenset(avoided)
         self.without = frozenset(without)
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.references = references()
         self.plain = Plain(references=self.references)
         self.features: set[str] = set()
-        self.wanted: frozenset[str] = frozenset()
         self.count = 0
         self.parameters: tuple[str, ...] = ()
         self.points: list[tuple[Any, ...]] = []
@@ -497,7 +503,7 @@ def step(weight: int, *features: str) -> Callable[[Callable[[Draft], None]], Cal
 
 @step(4)
 def unary(d: Draft) -> None:
-    name = d.one(sorted(UNARY))
+    name = d.one([n for n in sorted(UNARY) if n not in d.avoided])
     x = d.floating()
     d.assign(f"xp.{name}({d.within(x, UNARY[name])})")
 
@@ -617,7 +623,10 @@ def reduction(d: Draft) -> None:
 @step(4, "samples")
 def sample(d: Draft) -> None:
     table = operations()
-    chosen = d.one([n for n in sorted(table) if n in d.wanted] or sorted(table))
+    names = [n for n in sorted(table) if n not in d.avoided]
+    if "conversions" in d.without:
+        names = [n for n in names if OPS[n].chapter not in ("creation", "data_type")]
+    chosen = d.one([n for n in names if n in d.wanted] or names)
     drawn, varied = d.one(table[chosen])
     if drawn.complex and not d.may("complex"):
         raise _Rejected
@@ -689,7 +698,8 @@ def key(d: Draft, text: str, basic: bool = False) -> str:
             else:
                 parts.append(f"xp.asarray({order})" if d.flag() else d.constant(np.asarray(order)))
     whole_of_integers = len(parts) == len(shape) and all(p.lstrip("-").isdigit() for p in parts)
-    if d.flag() or (whole_of_integers and "scalars" in d.without) or not parts:
+    short = len(parts) < len(shape) and "NumPy keys" in d.without
+    if d.flag() or short or (whole_of_integers and "scalars" in d.without) or not parts:
         parts.insert(0 if d.flag() and not any(parts) else len(parts), "...")
     elif whole_of_integers:
         d.may("scalars")
@@ -935,6 +945,7 @@ def programs(
     *,
     without: Collection[str] = (),
     operations: Collection[str] = (),
+    avoid: Collection[str] = (),
     least: int = 3,
     most: int = 12,
 ) -> Program:
@@ -942,6 +953,7 @@ def programs(
 
     without     the names of FEATURES that they do not contain
     operations  operations with samples, one of which each program calls
+    avoid       operations that no program calls
     """
     if unknown := set(without) - set(FEATURES):
         raise ValueError(f"programs: without names {sorted(unknown)}; there are {', '.join(FEATURES)}")
@@ -950,8 +962,7 @@ def programs(
             f"programs: {', '.join(sorted(missing))} cannot be part of a program: it has no usable "
             "sample, or NumPy has no such function and no sample gives a reference"
         )
-    d = Draft(draw, without)
-    d.wanted = frozenset(operations)
+    d = Draft(draw, without, operations, avoid)
     count = draw(st.integers(1, 3))
     shapes = [d.one(SHAPES) for _ in range(count)]
     points: list[list[Any]] = [[] for _ in range(POINTS)]

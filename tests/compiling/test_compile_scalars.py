@@ -439,6 +439,22 @@ def test_asarray_makes_an_array_of_a_scalar(made):
         assert type(whole) is np.ndarray and whole == 2.0
 
 
+def test_an_array_without_axes_stays_one_when_a_scalar_is_written_into_it():
+    def f(x):
+        xp = x.__array_namespace__()
+        whole, view, kept = xp.zeros(()), xp.zeros((1,))[0, ...], xp.ones(())
+        same, scalar = whole, abs(x)
+        whole += scalar
+        whole += scalar
+        view += scalar
+        kept[...] = scalar
+        return whole, same, view, kept
+
+    x, g = np.asarray(0.5), func.compile(f)
+    for _ in range(3):
+        agree(g(x), f(x), True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_functions_of_the_namespace_return_what_those_of_numpy_return(kind):
     """As an array-agnostic function gets them; see array_api_compat for the two that differ."""
