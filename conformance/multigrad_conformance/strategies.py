@@ -641,7 +641,8 @@ def sample(d: Draft) -> None:
     if drawn.finish is not None:
         text = f"{d.constant(drawn.finish)}(xp, {'*' * (op.outputs != ())}{text})"
     out = d.evaluate(text)[0]
-    d.assign(text, len(out) if isinstance(out, (tuple, list)) else 1)
+    several = isinstance(out, (tuple, list))
+    d.assign(text if not several or len(out) > 1 else f"{text}[0]", len(out) if several else 1)
 
 
 class _Name(str):
@@ -674,8 +675,12 @@ def _text(d: Draft, value: Any) -> str:
 # ----- keys, views and writes -----
 
 
-def key(d: Draft, text: str, basic: bool = False) -> str:
-    """Draw a key of an array; no element stands in the part twice."""
+def key(d: Draft, text: str, basic: bool = False, twice: bool = False) -> str:
+    """Draw a key of an array.
+
+    basic  without index arrays and masks, so that the part is a view
+    twice  an element may stand in the part twice
+    """
     shape = d.shape(text)
     parts: list[str] = []
     advanced = basic or "NumPy keys" in d.without
@@ -689,7 +694,7 @@ def key(d: Draft, text: str, basic: bool = False) -> str:
         else:
             advanced = d.may("NumPy keys")
             order = [int(i) for i in np.random.default_rng(d.draw(st.integers(0, 5))).permutation(n)]
-            order = order[: d.draw(st.integers(1, n))]
+            order = order[: d.draw(st.integers(1, n))] + order[:1] * (twice and form == "array")
             if form == "mask":
                 parts.append(d.constant(np.isin(np.arange(n), order)))
             elif d.options("lists", 1) and d.flag():
@@ -714,7 +719,7 @@ def index(d: Draft) -> None:
         d.assign(f"xp.sum({x}[{threshold(d, x)}])")
         return
     new = ", None" if d.flag() else ""
-    d.assign(f"{x}[{key(d, x)}{new}]")
+    d.assign(f"{x}[{key(d, x, twice=True)}{new}]")
 
 
 def threshold(d: Draft, x: str) -> str:

@@ -16,8 +16,9 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
 
-BATCH = 30
+BATCH = 50
 Try = Callable[..., None]
 
 
@@ -51,20 +52,33 @@ def tried(request: pytest.FixtureRequest) -> Try:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     seconds = option.properties_seconds * workers * share(request.node) / sum(map(share, items))
 
-    def run(check: Callable[..., None], *strategies: Any, size: int = BATCH) -> None:
+    def run(check: Callable[..., None], *strategies: Any) -> None:
         end = time.monotonic() + seconds
         batch = option.properties_batch or 0
+        failed = False
+
+        def limited(drawn: tuple[Any, ...]) -> None:
+            nonlocal failed
+            if time.monotonic() > end and not failed and option.properties_batch is None:
+                return  # the rest of the batch
+            try:
+                check(*drawn)
+            except Exception:
+                failed = True
+                raise
+
+        settings = hypothesis.settings(
+            max_examples=BATCH,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink)[: 2 - option.properties_as_found],
+            suppress_health_check=list(HealthCheck),
+        )
         while True:
             seed = zlib.crc32(f"{option.properties_seed} {request.node.name} {batch}".encode())
-            settings = hypothesis.settings(
-                max_examples=size,
-                database=None,
-                deadline=None,
-                phases=(Phase.generate, Phase.shrink)[: 2 - option.properties_as_found],
-                suppress_health_check=list(HealthCheck),
-            )
+            test = hypothesis.given(st.tuples(*strategies))(limited)
             try:
-                hypothesis.seed(seed)(settings(hypothesis.given(*strategies)(check)))()
+                hypothesis.seed(seed)(settings(test))()
             except BaseException as error:
                 error.add_note(
                     f"To replay it alone: pytest '{request.node.nodeid}' --properties-seed "
