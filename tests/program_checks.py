@@ -90,16 +90,7 @@ class Case:
             if self.target.name == "strict":  # whose own arrays take no lists, rows and other keys
                 xs = tuple(map(xp.asarray, xs))
             outs = function(*self.all_arguments(xs, self.target.raw))
-            total = xp.asarray(0.0, dtype=xp.float64)
-            for i, y in enumerate(outs):
-                if not hasattr(y, "dtype"):
-                    total = total + 1.25 * y
-                elif (kind := xp.asarray(y).dtype) and xp.isdtype(kind, "real floating"):
-                    total = total + xp.sum(y * self.target.raw(drawn(i, np.shape(y))))
-                elif xp.isdtype(kind, "complex floating"):
-                    w = self.target.raw(drawn(i, np.shape(y)))
-                    total = total + xp.sum(xp.real(y) * w) + xp.sum(xp.imag(y) * w[...] * 0.5)
-            return total
+            return weighted(xp, outs, self.target.raw)
 
         return loss
 
@@ -119,6 +110,21 @@ class Case:
             return total
 
         return loss
+
+
+def weighted(xp: Any, outs: Sequence[Any], convert: Function) -> Any:
+    """The sum of floating results with weights."""
+    total = xp.asarray(0.0, dtype=xp.float64)
+    for i, y in enumerate(outs):
+        if not hasattr(y, "dtype"):
+            total = total + 1.25 * y
+            continue
+        w, kind = convert(drawn(i, tuple(y.shape))), xp.asarray(y).dtype
+        if xp.isdtype(kind, "real floating"):
+            total = total + xp.sum(y * w)
+        elif xp.isdtype(kind, "complex floating"):
+            total = total + xp.sum(xp.real(y) * w) + xp.sum(xp.imag(y) * w) * 0.5
+    return total
 
 
 # ----- transformations -----
@@ -200,7 +206,9 @@ def linearize(f: Function, s: Setting) -> Function:
 def jacobian(transform: Function) -> Callable[[Function, Setting], Function]:
     def apply(f: Function, s: Setting) -> Function:
         def g(*xs: Any) -> Any:
-            rows = transform(lambda *xs: mg.stack([f(*xs), 2.0 * f(*xs)]), argnums=tuple(range(len(xs))))(*xs)
+            rows = transform(
+                lambda *xs: mg.stack([f(*xs), 2.0 * f(*xs)]), argnums=tuple(range(len(xs)))
+            )(*xs)
             return 0.2 * sum(
                 mg.sum(j[0, ...] * t) + 2.0 * mg.sum(j[1, ...] * t)
                 for j, t in zip(rows, s.raw_directions(xs), strict=True)
@@ -248,7 +256,9 @@ def vmap(f: Function, s: Setting) -> Function:
         if all(a < 0 for a in axes):
             axes[0] = 0
         others = s.other(xs, s.case.target.raw)
-        batched = [mg.stack([x, y], axis=a) for x, y, a in zip(xs, others, axes, strict=True) if a >= 0]
+        batched = [
+            mg.stack([x, y], axis=a) for x, y, a in zip(xs, others, axes, strict=True) if a >= 0
+        ]
 
         def one(*ys: Any) -> Any:
             rest = iter(ys)
@@ -285,7 +295,10 @@ def scan(f: Function, s: Setting) -> Function:
         def body(carry: Any, scale: Any) -> Any:
             total, ys = carry
             value = f(*ys)
-            new = [mg.astype(y, x.dtype) for y, x in zip(s.other(ys, s.case.target.raw), ys, strict=True)]
+            new = [
+                mg.astype(y, x.dtype)
+                for y, x in zip(s.other(ys, s.case.target.raw), ys, strict=True)
+            ]
             return (total + scale * value, tuple(new)), value
 
         start = xp.zeros((), dtype=xp.float64), tuple(xp.asarray(x) for x in xs)
@@ -301,7 +314,10 @@ def fori_loop(f: Function, s: Setting) -> Function:
 
         def body(i: Any, carry: Any) -> Any:
             total, ys = carry
-            new = [mg.astype(y, x.dtype) for y, x in zip(s.other(ys, s.case.target.raw), ys, strict=True)]
+            new = [
+                mg.astype(y, x.dtype)
+                for y, x in zip(s.other(ys, s.case.target.raw), ys, strict=True)
+            ]
             return total * 0.5 + f(*ys), tuple(new)
 
         start = xp.zeros((), dtype=xp.float64), tuple(xp.asarray(x) for x in xs)
@@ -355,11 +371,15 @@ def anomaly(f: Function, s: Setting) -> Function:
 
 def custom(f: Function, s: Setting) -> Function:
     """A function with a derivative of its own, which is that of the function."""
+
     @func.custom_vjp
     def g(*xs: Any) -> Any:
         return f(*xs)
 
-    g.defvjp(lambda *xs: (f(*xs), xs), lambda xs, c: tuple(c * t for t in func.grad(f, argnums=tuple(range(len(xs))))(*xs)))
+    g.defvjp(
+        lambda *xs: (f(*xs), xs),
+        lambda xs, c: tuple(c * t for t in func.grad(f, argnums=tuple(range(len(xs))))(*xs)),
+    )
     return g
 
 
@@ -542,8 +562,12 @@ def backward(case: Case, how: str) -> None:
                 leaves[0].register_hook(seen.append)
                 out.backward(retain_graph=True)
                 out.backward()
-            grads = [x.grad for x in leaves] if how == "twice" else mg.autograd.grad(
-                out, leaves, create_graph=how == "second", materialize_grads=True
+            grads = (
+                [x.grad for x in leaves]
+                if how == "twice"
+                else mg.autograd.grad(
+                    out, leaves, create_graph=how == "second", materialize_grads=True
+                )
             )
     except mg.errors.GradientError as error:
         if refused(error, "backward", case.program):
@@ -551,8 +575,15 @@ def backward(case: Case, how: str) -> None:
         raise
     used = [(g, t, x) for g, t, x in zip(grads, ts, leaves, strict=True) if g is not None]
     found = inner(*zip(*used, strict=True))
-    assert len(seen) == (2 if how == "twice" and leaves[0].grad is not None else 0), "hooks run once a pass"
-    close(case.target.numpy(found), (2 if how == "twice" else 1) * first, 2 * tolerance, "the gradient")
+    assert len(seen) == (2 if how == "twice" and leaves[0].grad is not None else 0), (
+        "hooks run once a pass"
+    )
+    close(
+        case.target.numpy(found),
+        (2 if how == "twice" else 1) * first,
+        2 * tolerance,
+        "the gradient",
+    )
     if how == "second" and found.requires_grad:
         more = Setting(case, 150, STEP).raw_directions(leaves)
         seconds = mg.autograd.grad(found, leaves, materialize_grads=True)
@@ -593,7 +624,9 @@ def recorded(case: Case, numpy_functions: bool) -> None:
         with np.errstate(all="ignore"):
             wanted, found = function(*own), compiled(*ours)
         for x, y in zip([*found, *ours], [*wanted, *own], strict=True):
-            assert type(x) is type(y), f"{x!r} is of class {type(x).__name__}, not {type(y).__name__}"
+            assert type(x) is type(y), (
+                f"{x!r} is of class {type(x).__name__}, not {type(y).__name__}"
+            )
         same_values(case, found, wanted, "result")
         same_values(case, ours, own, "argument")
 
@@ -608,7 +641,9 @@ def same_values(case: Case, found: Sequence[Any], wanted: Sequence[Any], what: s
         value = target.numpy(x)
         name = target.dtype_name(x.dtype) if hasattr(x, "dtype") else type(x).__name__
         assert name == y.dtype.name, f"{what} {i} has dtype {name}, in NumPy {y.dtype.name}"
-        assert np.shape(value) == y.shape, f"{what} {i} has shape {np.shape(value)}, in NumPy {y.shape}"
+        assert np.shape(value) == y.shape, (
+            f"{what} {i} has shape {np.shape(value)}, in NumPy {y.shape}"
+        )
         single = case.single or (hasattr(x, "dtype") and value.dtype.itemsize < 8)
         digits = 2e-4 if single else 1e-9
         if y.dtype.kind not in "fc":

@@ -20,23 +20,21 @@ hypothesis: pip install 'multigrad-conformance[random]'.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+import multigrad as mg
 from multigrad.registry import OPS, on_declaration
 
 from .elementwise import BINARY, UNARY
-from .problem import Problem, is_floating
+from .problem import Problem, _bare_function, is_floating
 from .sample import OWN_DEVICE, DType, Kink, Refused, Sample, is_array, leaves
 from .samples import samples_of
-from .target import call
 
 __all__ = ["FEATURES", "Plain", "Program", "programs"]
 
@@ -50,9 +48,9 @@ FEATURES = {
     "mixed precisions": "float32 beside float64",
     "NumPy keys": "keys with index arrays and masks beside slices, None and ...",
     "NumPy scalars": "scalars of NumPy as operands",
-    "raw operands": "arrays of the library as operands",
+    "raw operands": "arrays of the library as operands, captured",
     "samples": "operations with arguments of their samples",
-    "scalars": "scalars of NumPy where NumPy makes them, by x[0] or by iteration: they are no views",
+    "scalars": "scalars where NumPy makes them, by x[0] or by iteration: they are no views",
     "masks": "x[mask], whose shape depends on values",
     "views": "views, which may be written",
     "writes": "writes in place",
@@ -68,6 +66,16 @@ SHAPES: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (3, 3), (), (3, 1), (1, 3))
 NUMBERS = (2.0, 0.5, -1.5, 3, 0.25, -0.75, 1.25, -1, 1)
 
 
+class _Part:
+    """A part of a namespace, such as `linalg`."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+
 class Plain:
     """NumPy as the namespace of a program: nothing of multigrad runs.
 
@@ -81,7 +89,8 @@ class Plain:
         self.wide = wide
         for name, function in (references or {}).items():
             parent, _, last = name.rpartition(".")
-            vars(self).setdefault(parent, SimpleNamespace()) if parent else None
+            if parent:
+                vars(self).setdefault(parent, _Part(getattr(np, parent, None)))
             setattr(getattr(self, parent) if parent else self, last, function)
 
     def __getattr__(self, name: str) -> Any:
@@ -139,6 +148,10 @@ class Program:
         exec(self._code, names)
         function: Callable[..., Any] = names["program"]
         return function
+
+    def run(self, *args: Any, xp: Any) -> Any:
+        """Run the function on a namespace."""
+        return self.bind(xp, xp.asarray)(*args)
 
     def plain(self, wide: bool = False, copy: bool = True) -> Callable[..., Any]:
         """Return the function on NumPy.
@@ -276,6 +289,7 @@ class Draft:
 
     def writable(self) -> list[str]:
         """Return the names of arrays that may be written: NumPy's scalars are immutable."""
+
         def free(x: Any) -> bool:
             own = not any(is_array(a) and np.shares_memory(x, a) for a in self.arguments())
             return (
@@ -398,13 +412,16 @@ def apart(x: Any) -> bool:
 
 @cache
 def references() -> dict[str, Callable[..., Any]]:
-    """Return NumPy functions of the operations that NumPy lacks: the references of their samples."""
+    """Return NumPy functions of the operations that NumPy lacks.
+
+    They are the references of their samples, or else their own forward on NumPy.
+    """
+    mg.namespace("numpy")  # which fills the table of operations
     found: dict[str, Callable[..., Any]] = {}
     for name, op in OPS.items():
         if op.public and not _of_numpy(name):
-            for sample in samples_of(name):
-                if sample.reference is not None:
-                    found.setdefault(name, sample.reference)
+            given = [s.reference for s in samples_of(name) if s.reference is not None]
+            found[name] = given[0] if given else _bare_function(op)
     return found
 
 
@@ -416,23 +433,24 @@ def _of_numpy(name: str) -> Any:
 
 
 OTHERWISE = {
-    "linalg.eig": "NumPy returns real arrays where all eigenvalues are real; the standard complex ones",
+    "linalg.eig": "NumPy returns real arrays if all eigenvalues are real; the standard never",
     "linalg.eigvals": "as linalg.eig",
 }
-"""The operations whose results are not those of NumPy's function of the same name, with the reason."""
+"""The operations whose results are not those of NumPy's function, with the reason."""
 
 
 @cache
 def operations() -> dict[str, tuple[tuple[Sample, tuple[str, ...]], ...]]:
-    """Return the samples that NumPy's function of the same name takes, with floating results.
+    """Return the samples that NumPy's function takes, with floating results.
 
     Each comes with the array parameters that a program may vary.
     """
+    mg.namespace("numpy")  # which fills the table of operations
     found: dict[str, tuple[tuple[Sample, tuple[str, ...]], ...]] = {}
     for name, op in sorted(OPS.items()):
         if name in OTHERWISE:
             continue
-        function = _of_numpy(name) or references().get(name)
+        function = _of_numpy(name) or references().get(name) or None
         if function is None or not op.public or op.kind == "nondifferentiable":
             continue
         if name in UNARY or name in BINARY:
@@ -488,6 +506,7 @@ on_declaration(_forget)
 
 # ----- the steps -----
 
+F64 = "xp.float64"
 STEPS: dict[str, tuple[int, Callable[[Draft], None], tuple[str, ...]]] = {}
 
 
@@ -606,8 +625,8 @@ def reduction(d: Draft) -> None:
     axes = [None, *range(-len(shape), len(shape)), *([(0, -1)] if len(shape) > 1 else [])]
     axis = d.one(axes)
     if name in ("max", "min") and not all(map(apart, d.evaluate(x))):
-        steps = np.arange(math.prod(shape)).reshape(shape) % 7 * 0.4
-        x = f"0.15 * xp.tanh({x}) + {d.constant(steps + np.arange(math.prod(shape)).reshape(shape) * 0.031)}"
+        count = np.arange(math.prod(shape)).reshape(shape)
+        x = f"0.15 * xp.tanh({x}) + {d.constant(count % 7 * 0.4 + count * 0.031)}"
         if not all(map(apart, d.evaluate(x))):
             raise _Rejected
     if name == "std" and not all(np.std(v, axis=axis).min() > 0.2 for v in d.evaluate(x)):
@@ -623,10 +642,10 @@ def reduction(d: Draft) -> None:
 @step(4, "samples")
 def sample(d: Draft) -> None:
     table = operations()
-    names = [n for n in sorted(table) if n not in d.avoided]
+    names = [n for n in sorted(table) if n not in d.avoided and _of_numpy(n)]
     if "conversions" in d.without:
         names = [n for n in names if OPS[n].chapter not in ("creation", "data_type")]
-    chosen = d.one([n for n in names if n in d.wanted] or names)
+    chosen = d.one([n for n in sorted(table) if n in d.wanted] or names)
     drawn, varied = d.one(table[chosen])
     if drawn.complex and not d.may("complex"):
         raise _Rejected
@@ -693,7 +712,9 @@ def key(d: Draft, text: str, basic: bool = False, twice: bool = False) -> str:
             parts.append(str(d.one([*range(n), -1])))
         else:
             advanced = d.may("NumPy keys")
-            order = [int(i) for i in np.random.default_rng(d.draw(st.integers(0, 5))).permutation(n)]
+            order = [
+                int(i) for i in np.random.default_rng(d.draw(st.integers(0, 5))).permutation(n)
+            ]
             order = order[: d.draw(st.integers(1, n))] + order[:1] * (twice and form == "array")
             if form == "mask":
                 parts.append(d.constant(np.isin(np.arange(n), order)))
@@ -714,7 +735,7 @@ def key(d: Draft, text: str, basic: bool = False, twice: bool = False) -> str:
 @step(5)
 def index(d: Draft) -> None:
     x = d.one(d.names(lambda x: x.dtype.kind in "fc" and x.ndim >= 1)[:8])
-    if d.flag() and d.options("masks", 1):
+    if d.evaluate(x)[0].dtype.kind == "f" and d.flag() and d.options("masks", 1):
         d.may("masks")
         d.assign(f"xp.sum({x}[{threshold(d, x)}])")
         return
@@ -758,7 +779,9 @@ def write(d: Draft) -> None:
         d.take(f"{x}[...] = {'True' if kind == 'b' else 2}")
         return
     if d.flag() and kind == "f":
-        chosen = threshold(d, x) if d.flag() and d.options("branches", 1) and d.may("branches") else ""
+        chosen = (
+            threshold(d, x) if d.flag() and d.options("branches", 1) and d.may("branches") else ""
+        )
     else:
         chosen = ""
     if chosen:
@@ -888,21 +911,29 @@ def iteration(d: Draft) -> None:
     ]
     same = d.names(lambda y: y.dtype.kind == "f" and y.ndim >= 1 and len(y) == shape[0])[:4]
     forms.append(
-        f"{total} = 0.0\nfor e, f in zip({x}, {d.one(same)}):\n    {total} = {total} + xp.sum(e * f)"
+        f"{total} = 0.0\nfor e, f in zip({x}, {d.one(same)}):\n    "
+        f"{total} = {total} + xp.sum(e * f)"
     )
     if len(shape) > 1 or scalars:
         more = [d.fresh() for _ in range(shape[0])]
         forms.append(f"{', '.join(more)}, = {x}")
-    w = d.one([w for w in d.writable() if w == x] or [""])
-    if w and "writes" not in d.without:
-        d.may("writes")
-        forms += [
-            f"for i, e in enumerate({w}):\n    if i + 1 < {shape[0]}:\n        {w}[i + 1, ...] += 0.5 * e",
-            f"for e in {w}:\n    {w} += 0.25 * e",
-            f"for i, e in enumerate({w}):\n    {w}[i, ...] = e * {d.number('nonzero')}",
-        ] * 2
     if len(shape) == 1 and scalars:
         d.may("scalars")
+    d.take(d.one(forms))
+
+
+@step(4, "writes")
+def iteration_with_writes(d: Draft) -> None:
+    """What writes to the array over which it iterates, before and behind the element."""
+    w = d.one([w for w in d.writable() if d.shape(w) and d.evaluate(w)[0].dtype.kind == "f"][:4])
+    n = d.shape(w)[0]
+    ahead = f"for i, e in enumerate({w}):\n    if i + 1 < {n}:\n        {w}[i + 1, ...] += 0.5 * e"
+    forms = [
+        ahead,
+        f"for e in {w}:\n    {w} += 0.25 * e",
+        f"for i, e in enumerate({w}):\n    {w}[i, ...] = e * {d.number('nonzero')}",
+        f"for e, f in zip({w}, {w}[::-1, ...]):\n    {w}[0, ...] = 0.5 * e + 0.25 * f",
+    ]
     d.take(d.one(forms))
 
 
@@ -935,6 +966,8 @@ def scalar(d: Draft) -> None:
         *d.options("conversions", f"{other} = xp.asarray({s})\n{other} -= 1.0"),
         f"{other} = {s}[...]\n{other} *= 2.0",
         f"{other} = {s}[()]\n{other} += 1.0",
+        *d.options("writes", f"{other} = xp.zeros((), dtype=xp.float64)\n{other} += {s}"),
+        *d.options("writes", f"{other} = xp.ones((1,), dtype={F64})[0, ...]\n{other} *= {s}"),
         f"{array} = xp.sum({d.floating()})\n{other} = {array}\n{array} *= 0.5",
         f"{other} = xp.reshape({s}, (1,))\n{other} += 0.5",
     ]
@@ -957,11 +990,14 @@ def programs(
     """Draw programs of `least` to `most` steps.
 
     without     the names of FEATURES that they do not contain
-    operations  operations with samples, one of which each program calls
+    operations  operations with samples, of which each program calls at least one. Without them, a
+                program calls those that NumPy has
     avoid       operations that no program calls
     """
     if unknown := set(without) - set(FEATURES):
-        raise ValueError(f"programs: without names {sorted(unknown)}; there are {', '.join(FEATURES)}")
+        raise ValueError(
+            f"programs: without names {sorted(unknown)}; there are {', '.join(FEATURES)}"
+        )
     if missing := set(operations) - set(_table()):
         raise ValueError(
             f"programs: {', '.join(sorted(missing))} cannot be part of a program: it has no usable "
@@ -991,7 +1027,9 @@ def programs(
     ]
     if operations:
         sample(d)
-    for _ in range(steps):
+    for _ in range(2 * steps):
+        if len(d.lines) >= steps:
+            break
         function, features = d.one(table)
         try:
             before = set(d.features)

@@ -47,8 +47,7 @@ def share(item: pytest.Item) -> float:
 def tried(request: pytest.FixtureRequest) -> Try:
     """A function that tries a check on what strategies draw, until the time of the test is over."""
     option = request.config.option
-    here = os.path.dirname(__file__)
-    items = [i for i in request.session.items if str(i.path).startswith(here)]
+    items = [i for i in request.session.items if "tried" in getattr(i, "fixturenames", ())]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     seconds = option.properties_seconds * workers * share(request.node) / sum(map(share, items))
 
@@ -60,7 +59,7 @@ def tried(request: pytest.FixtureRequest) -> Try:
         def limited(drawn: tuple[Any, ...]) -> None:
             nonlocal failed
             if time.monotonic() > end and not failed and option.properties_batch is None:
-                return  # the rest of the batch
+                raise _Over
             try:
                 check(*drawn)
             except Exception:
@@ -79,6 +78,8 @@ def tried(request: pytest.FixtureRequest) -> Try:
             test = hypothesis.given(st.tuples(*strategies))(limited)
             try:
                 hypothesis.seed(seed)(settings(test))()
+            except _Over:
+                return
             except BaseException as error:
                 error.add_note(
                     f"To replay it alone: pytest '{request.node.nodeid}' --properties-seed "
@@ -90,3 +91,7 @@ def tried(request: pytest.FixtureRequest) -> Try:
                 return
 
     return run
+
+
+class _Over(BaseException):
+    """The time of a test has passed. Hypothesis passes it on, as it does KeyboardInterrupt."""
