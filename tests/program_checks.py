@@ -344,19 +344,17 @@ def cond(f: Function, s: Setting) -> Function:
 
 
 def hooks(f: Function, s: Setting) -> Function:
-    """Hooks of saved values, and of Tensors: one doubles a gradient, others halve it again."""
+    """Hooks of saved values, of Tensors and of nodes: one doubles a gradient, another halves it."""
 
     def g(*xs: Any) -> Any:
         xs = tuple(mg.asarray(x) * 1.0 for x in xs)
         for x in xs:
             if isinstance(x, mg.Tensor) and x.requires_grad:
-                x.register_hook(lambda g: 0.5 * g)
+                x.register_hook(lambda g: 2.0 * g)
+                x.register_hook(lambda g: None)
+                x.grad_fn.register_prehook(lambda grads: tuple(0.5 * g for g in grads))
         with mg.autograd.graph.saved_tensors_hooks(lambda t: (t,), lambda t: t[0]):
-            y = f(*xs) * 1.0
-        if isinstance(y, mg.Tensor) and y.requires_grad:
-            y.register_hook(lambda g: 2.0 * g)
-            y.register_hook(lambda g: None)
-        return y
+            return f(*xs)
 
     return g
 

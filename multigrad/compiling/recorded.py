@@ -231,12 +231,14 @@ class Recorded(extend.Layer):
         return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
 
     def __getitem__(self, key: Any, /) -> Any:
+        run: Recording = self._run  # type: ignore[assignment]
         out: Any = super().__getitem__(key)
+        if run.raw:  # a list in a key is a Tensor for what carries the operation out
+            out = run.raw_again(out)
         if type(out) is not Recorded or any(
             k is Ellipsis for k in (key if type(key) is tuple else (key,))
         ):
             return out
-        run: Recording = self._run  # type: ignore[assignment]
         return run.element(out)
 
     def __iter__(self) -> Iterator[Any]:

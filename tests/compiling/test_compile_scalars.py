@@ -439,6 +439,19 @@ def test_asarray_makes_an_array_of_a_scalar(made):
         assert type(whole) is np.ndarray and whole == 2.0
 
 
+def test_what_a_list_selects_is_an_array_of_the_library():
+    def f(x):
+        part = x[[2, 0, 2]]
+        element, total = part[0], part[part > 0.6].sum()
+        same = total
+        same += 2.0
+        return part, element, total, same, list(part), x[[True, False, True]][1]
+
+    g = func.compile(f)
+    for _ in range(3):
+        agree(g(X), f(X), True)
+
+
 def test_an_array_without_axes_stays_one_when_a_scalar_is_written_into_it():
     def f(x):
         xp = x.__array_namespace__()
