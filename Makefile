@@ -23,8 +23,7 @@
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
 #   make test-properties    random programs against plain NumPy for five minutes; SECONDS=3600 for an hour, SEED=fresh for others than the last time
-#   make test-mutation      300 mistakes planted in the derivative rules, one at a time: those that the short level of the suite does not see;
-#                           then defects planted elsewhere, each of which the random programs must find
+#   make test-mutation      300 mistakes planted in the derivative rules, of which the short level of the suite sees most; defects that test-properties must find
 #   make test-gpu           conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity        the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers          try other libraries' calls on Tensors, record what they do, and write docs/consumers.md

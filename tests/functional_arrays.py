@@ -20,19 +20,24 @@ VIEWS = frozenset(
 
 @dataclass
 class Library:
-    """read(flat, places) and write(flat, places, value) return arrays of the library."""
+    """A namespace of functions on arrays of this module.
+
+    read(flat, places) and write(flat, places, value) return arrays of the library; `part` is the
+    part of its namespace that is meant, such as `linalg`.
+    """
 
     xp: Any
     read: Callable[[Any, Any], Any]
     write: Callable[[Any, Any, Any], Any]
+    part: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """A function of the namespace, on the arrays of this module."""
-        member = getattr(self.xp, name)
-        if not callable(member) or isinstance(member, type) or name.startswith("float"):
-            return (
-                member if not hasattr(member, "solve") else Library(member, self.read, self.write)
-            )
+        if name == "linalg":
+            return Library(self.xp, self.read, self.write, self.xp.linalg)
+        member = getattr(self.part or self.xp, name)
+        if not callable(member) or name.startswith(("float", "complex", "int", "bool")):
+            return member  # a dtype
 
         def function(*args: Any, **kwargs: Any) -> Any:
             if name in VIEWS and isinstance(args[0], Array) and not kwargs.get("copy"):
@@ -45,7 +50,7 @@ class Library:
 
     def wrapped(self, x: Any) -> Any:
         if isinstance(x, (tuple, list)):
-            return type(x)(map(self.wrapped, x))
+            return tuple(map(self.wrapped, x))
         if not hasattr(x, "shape"):
             return x
         size = int(np.prod(x.shape))

@@ -75,8 +75,9 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a gradient that is added to memory that others hold": Defect(
         "multigrad/backward/run.py",
-        "            buffers[node] = g\n            heappush",
-        "            owned.add(node)\n            buffers[node] = g\n            heappush",
+        "        if node not in buffers:\n            buffers[node] = g\n",
+        "        if node not in buffers:\n"
+        "            owned.add(node)\n            buffers[node] = g\n",
     ),
     "a node that runs before all of its gradients have arrived": Defect(
         "multigrad/backward/run.py",

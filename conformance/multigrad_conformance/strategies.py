@@ -100,7 +100,7 @@ class Plain:
     def array(self, x: Any) -> Any:
         """Return a copy of an array, for a program that may write to it."""
         if not self.wide or x.dtype.kind not in "fc":
-            return x[()] if isinstance(x, np.generic) else np.array(x)
+            return np.array(x) if isinstance(x, np.ndarray) else x
         y = x.astype(np.result_type(x.dtype, np.float64))
         return y if isinstance(x, np.ndarray) else y[()]
 
@@ -848,6 +848,25 @@ def truth(d: Draft) -> None:
     d.assign(d.one([threshold(d, x), f"xp.astype({threshold(d, x)}, xp.int64)"]))
 
 
+@step(3)
+def linear_algebra(d: Draft) -> None:
+    """Functions of matrices that are far from singular, alone or in a stack."""
+    x = d.floating()
+    base = 2.0 * np.eye(3) + 0.4 * d.values((3, 3))
+    fits = d.names(lambda y: y.dtype.kind == "f" and _into(y.shape, (3, 3)))[:6]
+    small = f"0.2 * xp.tanh({d.one(fits) if fits else f'xp.sum({x})'})"
+    if d.flag():
+        small = f"xp.stack([{small}, {small}])"
+    d.assign(f"{small} + {d.constant(base)}")
+    m = d.names(lambda _: True)[0]
+    sides = d.names(lambda y: y.dtype.kind == "f" and y.shape[:1] == (3,))[:4]
+    side = d.one([*sides, d.constant(d.values((3,)))])
+    forms = [f"solve({m}, {side})", f"solve({m}, {side})", f"inv({m})", f"det({m})"]
+    spd = f"0.1 * ({m} + xp.matrix_transpose({m})) + {d.constant(base @ base.T)}"
+    forms += [f"cholesky({spd})", f"eigvalsh({spd})", f"slogdet({m})[1]", f"matrix_norm({m})"]
+    d.assign(f"xp.linalg.{d.one(forms)}")
+
+
 @step(2)
 def choice(d: Draft) -> None:
     x = d.floating()
@@ -955,7 +974,7 @@ def branch(d: Draft) -> None:
     d.take(f"if xp.sum({x}) > {limit}:\n    {one}\nelse:\n    {other}")
 
 
-@step(2, "scalars")
+@step(4, "scalars")
 def scalar(d: Draft) -> None:
     """Scalars and arrays without axes: what is changed in place differs between them."""
     s = d.floating(lambda x: x.ndim == 0)
@@ -1025,6 +1044,10 @@ def programs(
         if not set(features) & d.without
         for _ in range(weight)
     ]
+    if draw(st.booleans()):  # kinds of steps that stand together rarely meet otherwise
+        random = np.random.default_rng(draw(st.integers(0, 999)))
+        few = set(random.choice(sorted({f.__name__ for f, _ in table}), 5).tolist())
+        table = [(f, features) for f, features in table if f.__name__ in few | {"binary", "unary"}]
     if operations:
         sample(d)
     for _ in range(2 * steps):
@@ -1051,6 +1074,12 @@ def finished(d: Draft) -> Program:
         kept = [n for n in names if d.draw(st.integers(0, 2)) == 0]
         names = [n for n in names if n in kept or n == names[-1]]
     used = "\n".join(d.lines)
+    if any(
+        is_array(x) and not np.array_equal(x, lane[name])
+        for lane, point in zip(d.lanes, d.points, strict=True)
+        for name, x in zip(d.parameters, point, strict=True)
+    ):
+        d.features.add("arguments written")
     return Program(
         d.parameters,
         tuple(d.points),

@@ -119,6 +119,8 @@ def test_gradients_are_those_of_pytorch(tried):
             ours,
             mg.errors.GradientError,
         )
+        if "Unbind" in str(refused):  # PyTorch iterates over views that are made at once
+            return
         assert (refused is None) == (ours_refused is None), f"{refused!r}, {ours_refused!r}"
         if refused is None:
             checks.same_values(case, found, [w.numpy() for w in wanted], "gradient")

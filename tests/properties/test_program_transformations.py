@@ -35,11 +35,12 @@ def test_transformations_on_other_libraries(tried, backend):
     tried(compared(backend), checks.nested(backend, most=2))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("functions", ["numpy", "namespace"])
 def test_a_compiled_function_does_what_numpy_does(tried, functions):
     def check(program):
-        checks.recorded(checks.Case(program, Target("numpy")), functions == "numpy")
+        with checks.skipped():
+            checks.recorded(checks.Case(program, Target("numpy")), functions == "numpy")
 
     if functions == "numpy":
         tried(check, programs(without={"conversions", "writes"}))
