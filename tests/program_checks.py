@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import array_api_compat.numpy
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
@@ -592,15 +591,6 @@ def backward(case: Case, how: str) -> None:
         close(found, wanted, tolerance, "the second derivative")
 
 
-WITHOUT_AXES = (
-    *("einsum", "interp", "median", "nan_to_num", "nanmax", "nanmedian", "nanmin", "nanpercentile"),
-    *("nanquantile", "nanstd", "nanvar", "percentile", "quantile", "sinc", "trace"),
-)
-"""Functions of which a compiled function gets an array without axes where NumPy returns a scalar, if
-it calls them by the namespace of its argument; see tests/properties/test_program_exclusions.py.
-"""
-
-
 def recorded(case: Case, numpy_functions: bool) -> None:
     """A compiled function does what the function does on arrays of NumPy, call after call.
 
@@ -611,8 +601,6 @@ def recorded(case: Case, numpy_functions: bool) -> None:
 
     def function(*args: Any) -> Any:
         xp = np if numpy_functions else args[0].__array_namespace__()
-        if xp is np and not numpy_functions:
-            xp = array_api_compat.numpy
         return program.bind(xp, lambda c: c)(*args)
 
     compiled = func.compile(function, check=False)

@@ -944,7 +944,8 @@ def iteration(d: Draft) -> None:
 @step(4, "writes")
 def iteration_with_writes(d: Draft) -> None:
     """What writes to the array over which it iterates, before and behind the element."""
-    w = d.one([w for w in d.writable() if d.shape(w) and d.evaluate(w)[0].dtype.kind == "f"][:4])
+    fits = [w for w in d.writable() if d.shape(w) and d.evaluate(w)[0].dtype.kind == "f"]
+    w = d.one(sorted(fits, key=lambda w: len(d.shape(w)))[:4])
     n = d.shape(w)[0]
     ahead = f"for i, e in enumerate({w}):\n    if i + 1 < {n}:\n        {w}[i + 1, ...] += 0.5 * e"
     forms = [
@@ -1003,6 +1004,7 @@ def programs(
     without: Collection[str] = (),
     operations: Collection[str] = (),
     avoid: Collection[str] = (),
+    often: Collection[str] = (),
     least: int = 3,
     most: int = 12,
 ) -> Program:
@@ -1012,6 +1014,7 @@ def programs(
     operations  operations with samples, of which each program calls at least one. Without them, a
                 program calls those that NumPy has
     avoid       operations that no program calls
+    often       names of STEPS that are drawn four times as often
     """
     if unknown := set(without) - set(FEATURES):
         raise ValueError(
@@ -1042,12 +1045,12 @@ def programs(
         (function, features)
         for weight, function, features in STEPS.values()
         if not set(features) & d.without
-        for _ in range(weight)
+        for _ in range(weight * (4 if function.__name__ in often else 1))
     ]
     if draw(st.booleans()):  # kinds of steps that stand together rarely meet otherwise
         random = np.random.default_rng(draw(st.integers(0, 999)))
-        few = set(random.choice(sorted({f.__name__ for f, _ in table}), 5).tolist())
-        table = [(f, features) for f, features in table if f.__name__ in few | {"binary", "unary"}]
+        few = {"binary", "unary", *random.choice([f.__name__ for f, _ in table], 5).tolist()}
+        table = [(f, features) for f, features in table if f.__name__ in few]
     if operations:
         sample(d)
     for _ in range(2 * steps):

@@ -40,7 +40,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def share(item: pytest.Item) -> float:
     marker = item.get_closest_marker("share")
-    return float(marker.args[0]) if marker else 1.0
+    part = float(marker.args[0]) if marker else 1.0
+    return part / 2 if "[jax" in item.name or "[strict" in item.name else part
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def test_values_are_numpys(tried, backend):
     tried(check, programs(without=without, most=checks.most_steps(backend)))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 def test_backward_passes_give_the_slopes_of_numpy(tried, backend):
     def check(program, how):
         with checks.skipped():

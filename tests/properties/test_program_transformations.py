@@ -19,6 +19,7 @@ def compared(backend):
     return check
 
 
+@pytest.mark.share(0.7)
 @pytest.mark.parametrize("name", checks.TRANSFORMATIONS)
 def test_a_transformation(tried, name):
     tried(compared("numpy"), checks.nested("numpy", name, most=1))
@@ -35,8 +36,13 @@ def test_transformations_on_other_libraries(tried, backend):
     tried(compared(backend), checks.nested(backend, most=2))
 
 
+OFTEN = ("iteration_with_writes", "scalar", "work_buffer", "branch", "write")
+
+
 @pytest.mark.share(4)
-@pytest.mark.parametrize("functions", ["numpy", "namespace"])
+@pytest.mark.parametrize(
+    "functions", ["numpy", pytest.param("namespace", marks=pytest.mark.share(9))]
+)
 def test_a_compiled_function_does_what_numpy_does(tried, functions):
     def check(program):
         with checks.skipped():
@@ -45,4 +51,4 @@ def test_a_compiled_function_does_what_numpy_does(tried, functions):
     if functions == "numpy":
         tried(check, programs(without={"conversions", "writes"}))
     else:
-        tried(check, programs(avoid=checks.WITHOUT_AXES))
+        tried(check, programs(often=OFTEN))
