@@ -74,10 +74,7 @@ DEFECTS: dict[str, Defect] = {
         "            pass\n",
     ),
     "a gradient that is added to memory that others hold": Defect(
-        "multigrad/backward/run.py",
-        "        if node not in buffers:\n            buffers[node] = g\n",
-        "        if node not in buffers:\n"
-        "            owned.add(node)\n            buffers[node] = g\n",
+        "multigrad/backward/run.py", "elif p.raw and node in owned:", "elif p.raw:"
     ),
     "a node that runs before all of its gradients have arrived": Defect(
         "multigrad/backward/run.py",
