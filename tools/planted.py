@@ -51,7 +51,9 @@ DEFECTS: dict[str, Defect] = {
         "return iter(list(map(run.element, rows)))",
     ),
     "a scalar in place of an array without axes": Defect(
-        "multigrad/core/aliasing.py", "value = value._whole()", "pass"
+        "multigrad/compiling/recorded.py",
+        "if self._is_scalar():  # only an array can be written",
+        "if False:",
     ),
     "a dropped parameter of a joint rule": Defect(
         "multigrad/ops/linalg.py",
@@ -74,7 +76,10 @@ DEFECTS: dict[str, Defect] = {
         "            pass\n",
     ),
     "a gradient that is added to memory that others hold": Defect(
-        "multigrad/backward/run.py", "elif p.raw and node in owned:", "elif p.raw:"
+        "multigrad/backward/run.py",
+        "        The second contribution makes a new array, later ones are added in place.\n"
+        '        """\n',
+        '        """\n        owned.add(node)\n',
     ),
     "a node that runs before all of its gradients have arrived": Defect(
         "multigrad/backward/run.py",

@@ -978,19 +978,24 @@ def branch(d: Draft) -> None:
 @step(4, "scalars")
 def scalar(d: Draft) -> None:
     """Scalars and arrays without axes: what is changed in place differs between them."""
-    s = d.floating(lambda x: x.ndim == 0)
+    writes = "writes" not in d.without
+    s = d.floating(lambda x: x.ndim == 0 and (writes or isinstance(x, np.generic)))
     other, array = d.fresh(), d.fresh()
     forms = [
         f"{other} = {s}\n{s} += {d.number()}",
         f"{other} = {s}\n{other} *= {d.number()}",
-        *d.options("conversions", f"{other} = xp.asarray({s})\n{other} -= 1.0"),
-        f"{other} = {s}[...]\n{other} *= 2.0",
         f"{other} = {s}[()]\n{other} += 1.0",
-        *d.options("writes", f"{other} = xp.zeros((), dtype=xp.float64)\n{other} += {s}"),
-        *d.options("writes", f"{other} = xp.ones((1,), dtype={F64})[0, ...]\n{other} *= {s}"),
-        f"{array} = xp.sum({d.floating()})\n{other} = {array}\n{array} *= 0.5",
-        f"{other} = xp.reshape({s}, (1,))\n{other} += 0.5",
     ]
+    if writes:
+        d.may("writes")
+        forms += [
+            *d.options("conversions", f"{other} = xp.asarray({s})\n{other} -= 1.0"),
+            f"{other} = {s}[...]\n{other} *= 2.0",
+            f"{array} = xp.sum({d.floating()})\n{other} = {array}\n{array} *= 0.5",
+            f"{other} = xp.reshape({s}, (1,))\n{other} += 0.5",
+            f"{other} = xp.zeros((), dtype={F64})\n{other} += {s}",
+            f"{other} = xp.ones((1,), dtype={F64})[0, ...]\n{other} *= {s}",
+        ]
     d.take(d.one(forms))
 
 

@@ -9,7 +9,15 @@ from hypothesis import HealthCheck, given, seed, settings
 from multigrad_conformance import check_function
 from multigrad_conformance.strategies import FEATURES, Plain, operations, programs
 
-WITHOUT = ["branches", "masks", "mixed kinds", "mixed precisions", "NumPy scalars", "writes"]
+WITHOUT = [
+    "branches",
+    "masks",
+    "mixed kinds",
+    "mixed precisions",
+    "NumPy scalars",
+    "scalars",
+    "writes",
+]
 FEW = settings(
     max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
