@@ -15,7 +15,8 @@ def test_values_are_numpys(tried, backend):
     """Values, dtypes, and which arrays share memory, observed by writes."""
 
     def check(program):
-        checks.values(checks.Case(program, Target(backend)))
+        with checks.skipped():
+            checks.values(checks.Case(program, Target(backend)))
 
     without = checks.eager(backend) - {"arguments written"}
     tried(check, programs(without=without, most=checks.most_steps(backend)))
