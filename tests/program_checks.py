@@ -444,7 +444,10 @@ REFUSED = {
         "cannot be written into an array from outside of it",
         "Can't call numpy() on a batch",
     ),
-    "backward": ("modified by an inplace operation",),
+    "backward": (
+        "modified by an inplace operation",
+        "the output of a function that returns multiple views",
+    ),
 }
 """By transformation: the errors that a program with writes may raise.
 
