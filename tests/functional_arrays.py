@@ -40,7 +40,8 @@ class Library:
             return member  # a dtype
 
         def function(*args: Any, **kwargs: Any) -> Any:
-            if name in VIEWS and isinstance(args[0], Array) and not kwargs.get("copy"):
+            view = name in VIEWS or (name == "real" and "complex" not in str(args[0].dtype))
+            if view and isinstance(args[0], Array) and not kwargs.get("copy"):
                 places = getattr(np, name)(args[0].places, *args[1:], **kwargs)
                 if np.shares_memory(places, args[0].places):
                     return Array(self, args[0].memory, places)
