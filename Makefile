@@ -24,7 +24,8 @@
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
 #   make test-faults        exceptions, failing allocations, signals, forks and threads at every point of twenty programs
-#   make test-mutation      mistakes planted one at a time, 300 in derivative rules and 300 in the engine: those that no test sees; ARGS=engine chooses
+#   make test-properties    random programs against plain NumPy for five minutes; SECONDS=3600 for an hour, SEED=fresh for others than the last time
+#   make test-mutation      300 mistakes planted in derivative rules and 300 in the engine, which the tests see; defects that test-properties must find
 #   make test-gpu           conformance of cupy, and of torch and jax with CUDA, and benchmarks; results go to benchmarks/results/
 #   make test-parity        the tests of parity beside PyTorch 2.13, which is installed for them
 #   make consumers          try other libraries' calls on Tensors, record what they do, and write docs/consumers.md
@@ -36,7 +37,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-faults test-mutation test-elsewhere certificates
+.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-faults test-properties test-mutation test-elsewhere certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -108,7 +109,7 @@ demo: $(READY)
 	@$(PY) examples/digits.py
 
 # Those rooms and programs that start processes, or are about other libraries, are not even collected.
-ON_NUMPY := tests -m quick $(addprefix --ignore tests/,consumers conformance parity precision plugins project)
+ON_NUMPY := tests -m quick $(addprefix --ignore tests/,consumers conformance parity precision plugins project properties)
 
 quick: $(READY)
 	@$(MAKE) --no-print-directory lint
@@ -175,7 +176,7 @@ EVERY := $(if $(filter short,$(LEVEL)),short,full)
 RESULTS := $(VENV)/conformance
 CONFORMANCE = $(PYTEST) $(SHARED) --pyargs multigrad_conformance --multigrad-json $(RESULTS)-$@.json
 export JAX_PLATFORMS ?= cpu
-conformance jax jax-float32 tests test-parity: export XLA_FLAGS ?= $(XLA)
+conformance jax jax-float32 tests test-parity test-properties: export XLA_FLAGS ?= $(XLA)
 
 conformance: numpy strict jax $(if $(filter short,$(LEVEL)),,jax-float32)
 
@@ -217,6 +218,14 @@ tests: $(READY)
 	@echo "== tests"
 	@$(PYTEST) $(SHARED) $(WHICH) $(if $(PARITY_FOLLOWS),--ignore tests/parity)
 
+# In the tests of each level the properties have a minute, and the same seed each time.
+SECONDS := 300
+SEED := 1
+
+test-properties: $(READY)
+	@echo "== properties, $(SECONDS) s"
+	@$(PYTEST) $(SHARED) tests/properties --properties-seconds $(SECONDS) --properties-seed $(SEED)
+
 # -- the standard's own tests, which are no package: ARRAY_API_TESTS=<a checkout of data-apis/array-api-tests with its submodule>
 
 test-standard: $(READY)
@@ -240,7 +249,7 @@ TORCH_VERSION := 2.13.0
 test-parity: $(READY) $(TORCH)/.ready
 	@echo "== parity with PyTorch"
 	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) $(SHARED) tests/parity tests/project/test_tutorial.py -m "not slow"
-	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) $(SHARED) tests --ignore tests/parity -k torch -m "not slow"
+	@PYTHONPATH="$(abspath $(TORCH))" $(PYTEST) $(SHARED) tests --ignore tests/parity -k torch -m "not slow" --properties-seconds 10
 	@PYTHONPATH="$(abspath $(TORCH))" $(PY) tools/parity.py --check
 
 $(TORCH)/.ready: $(READY)
@@ -351,6 +360,7 @@ test-all: $(READY)
 	done < .venv/interpreters; \
 	if oldest="$$($(PY) tools/interpreters.py --oldest)"; then $(MAKE) --no-print-directory test-oldest PYTHON="$$oldest" </dev/null; fi; \
 	$(MAKE) --no-print-directory test-latest PYTHON="$$(tail -n 1 .venv/interpreters)" </dev/null; \
+	$(MAKE) --no-print-directory test-properties SECONDS=3600 SEED=fresh </dev/null; \
 	$(PY) tools/interpreters.py > /dev/null
 
 test-oldest:
@@ -375,6 +385,7 @@ test-faults: $(READY)
 
 test-mutation: $(READY)
 	@$(PY) tools/mutation.py --jobs $(JOBS) $(ARGS)
+	@$(PY) tools/planted.py --jobs $(JOBS)
 
 test-special: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision.special --write ../plugins/multigrad-special/README.md --jobs $(JOBS) $(ARGS)

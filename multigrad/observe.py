@@ -654,7 +654,9 @@ def around_parts(
     )
 
 
-def _where(state: Any, mode: Mode, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _where(
+    state: Any, mode: Mode, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Any:
     """Call `function` with the gate in that state instead of `mode`, and return its result."""
     try:
         gate.set(state)

@@ -46,6 +46,16 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("properties", "random programs, tests/properties")
+    group.addoption(
+        "--properties-seconds", type=float, default=60.0, help="for all of them together"
+    )
+    group.addoption("--properties-seed", default="1", help='a number, or "fresh" for a new one')
+    group.addoption("--properties-as-found", action="store_true", help="leave out the shrinking")
+    group.addoption("--properties-batch", type=int, help="try this batch of programs alone")
+
+
 SWEPT_ON_JAX = (
     "consumers/test_array_api_extra",
     "func/test_vmap_indexing",

@@ -234,12 +234,14 @@ def labels() -> Any:
 class Noted(extend.Layer):
     """An array that notes the operations on it."""
 
-    __slots__ = ("log",)
+    __slots__ = ("notes",)
 
     @classmethod
     def apply(cls, op: Any, args: Any, transform: Any) -> Any:
-        (log,) = {x for x in transform.map(lambda y: y.log, args, lambda _: None) if x is not None}
-        return cls.wrap(extend.carry_out(op, transform.unwrap(args)), transform, log=log)
+        (notes,) = {
+            x for x in transform.map(lambda y: y.notes, args, lambda _: None) if x is not None
+        }
+        return cls.wrap(extend.carry_out(op, transform.unwrap(args)), transform, notes=notes)
 
 
 class Log(list[str]):
@@ -267,7 +269,7 @@ def extended() -> Any:
     transform = extend.Transform("noted")
 
     def run() -> Any:
-        x = Noted.wrap(X, transform, log=Log())
+        x = Noted.wrap(X, transform, notes=Log())
         return transform.unwrap(mg.faults.cube(x) + mg.sin(x))
 
     with Told() as told:

@@ -22,7 +22,7 @@ from ..errors import GradientError
 from ..layers.value_layer import tie
 from ..memory.inplace import DIRECT
 from ..registry import OPS, Op
-from ..tree import mapped
+from ..tree import leaves, mapped
 from .arrays import sorts_in_place
 
 if TYPE_CHECKING:
@@ -230,13 +230,22 @@ class Recorded(extend.Layer):
             out = mapped(run.raw_again, out)
         return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
 
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        own = super().__array_namespace__(api_version=api_version)
+        run: Recording = self._run  # type: ignore[assignment]
+        if not run.raw or not self._elem.library.scalars:
+            return own
+        return _Functions(run, own, self._array.__array_namespace__())
+
     def __getitem__(self, key: Any, /) -> Any:
+        run: Recording = self._run  # type: ignore[assignment]
         out: Any = super().__getitem__(key)
+        if run.raw:  # a list in a key is a Tensor for what carries the operation out
+            out = run.raw_again(out)
         if type(out) is not Recorded or any(
             k is Ellipsis for k in (key if type(key) is tuple else (key,))
         ):
             return out
-        run: Recording = self._run  # type: ignore[assignment]
         return run.element(out)
 
     def __iter__(self) -> Iterator[Any]:
@@ -255,6 +264,35 @@ class Recorded(extend.Layer):
         super().__setitem__(
             key, value._as_operand(OPS["setitem"], [self]) if isinstance(value, Standing) else value
         )
+
+
+class _Functions:
+    """The namespace of recorded arrays: its results are of the classes of the library's own.
+
+    So arrays that it makes are recorded arrays, whose elements are scalars.
+    """
+
+    def __init__(self, run: Recording, own: Any, library: Any) -> None:
+        self._run, self._own, self._library = run, own, library
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._own, name)
+        if isinstance(member, type(self._own)):
+            return _Functions(self._run, member, getattr(self._library, name, None))
+        if not callable(member) or isinstance(member, type) or name.startswith("__"):
+            return member
+        run, library = self._run, self._library
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            out = member(*args, **kwargs)
+            if not all(map(run.has, leaves((args, kwargs)))):  # what an inner transformation has
+                return out
+            return run.as_returned(
+                mapped(run.raw_again, out),
+                lambda raw: getattr(library, name)(*raw(args), **raw(kwargs)),
+            )
+
+        return function
 
 
 def _augmented(name: str) -> Any:

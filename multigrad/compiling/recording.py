@@ -425,6 +425,10 @@ class Recording(extend.Transform):
             refuse_captured(x, op.name)
         return x
 
+    def has(self, x: Any) -> bool:
+        """Whether a value is a raw array or one of this recording, not of a transformation."""
+        return not isinstance(x, Layer) or x._elem.run is self
+
     def raw_again(self, x: Any) -> Any:
         """The replacement of a NumPy array for a Tensor that one of NumPy's functions has made."""
         return self._replaced(x) if isinstance(x, Tensor) else x

@@ -465,11 +465,15 @@ def laid_out(value: Any, like: Any) -> Any:
     """A new value of `like`, with the strides of `like` if the arrays are those of NumPy.
 
     Both are layers or raw arrays. An array that is written in place keeps its strides, and these
-    decide whether reshaping it makes a copy.
+    decide whether reshaping it makes a copy. Where it has no axes, it stays an array: a scalar that
+    was written into it does not take its place.
     """
     import numpy as np
 
-    inner, old = innermost(value), innermost(like)
+    old = innermost(like)
+    if type(old) is np.ndarray and isinstance(value, Layer):
+        value = value._whole()
+    inner = innermost(value)
     if (
         type(old) is not np.ndarray
         or type(inner) is not np.ndarray

@@ -440,6 +440,91 @@ def test_asarray_makes_an_array_of_a_scalar(made):
         assert type(whole) is np.ndarray and whole == 2.0
 
 
+BY_NAMESPACE = {
+    "einsum": lambda xp, x: xp.einsum("ij,ij->", x[:, None], x[:, None]),
+    "interp": lambda xp, x: xp.interp(x[0, ...], x[1:], x[:2]),
+    "nan_to_num": lambda xp, x: xp.nan_to_num(x[0, ...]),
+    "percentile": lambda xp, x: xp.percentile(x, 30.0),
+    "quantile": lambda xp, x: xp.quantile(x, 0.3),
+    "sinc": lambda xp, x: xp.sinc(x[0, ...]),
+    "trace": lambda xp, x: xp.linalg.trace(x[:, None] * x),
+    **{
+        name: lambda xp, x, name=name: getattr(xp, name)(x)
+        for name in ("median", "nanmax", "nanmedian", "nanstd", "nanvar")
+    },
+}
+
+
+@pytest.mark.parametrize("name", BY_NAMESPACE)
+def test_the_namespace_of_an_argument_returns_scalars_as_numpy_does(name):
+    def f(x):
+        return BY_NAMESPACE[name](x.__array_namespace__(), x)
+
+    g = func.compile(f)
+    for _ in range(3):
+        assert type(g(X)) is type(f(X)) is np.float64
+        assert g(X) == f(X)
+
+
+def test_arrays_of_the_namespace_are_arrays_of_the_library():
+    """Their elements are no views, and what is computed of them are scalars."""
+
+    def f(x):
+        xp = x.__array_namespace__()
+        made, filled = xp.zeros(3), xp.ones(())
+        element = made[0]
+        same = element
+        element += 2.0
+        filled[...] = x[1]
+        product = filled * x[0]
+        before = product
+        product *= 3.0
+        return made, element, same, filled, product, before
+
+    g = func.compile(f)
+    for _ in range(3):
+        agree(g(X), f(X), True)
+
+
+def test_the_namespace_of_an_argument_in_an_inner_transformation():
+    def f(x):
+        xp = x.__array_namespace__()
+        return func.grad(lambda y: xp.sum(xp.sin(y) * x + xp.zeros(3)))(x)
+
+    g = func.compile(f)
+    for _ in range(3):
+        np.testing.assert_allclose(g(X), np.cos(X) * X, rtol=1e-14)
+
+
+def test_what_a_list_selects_is_an_array_of_the_library():
+    def f(x):
+        part = x[[2, 0, 2]]
+        element, total = part[0], part[part > 0.6].sum()
+        same = total
+        same += 2.0
+        return part, element, total, same, list(part), x[[True, False, True]][1]
+
+    g = func.compile(f)
+    for _ in range(3):
+        agree(g(X), f(X), True)
+
+
+def test_an_array_without_axes_stays_one_when_a_scalar_is_written_into_it():
+    def f(x):
+        xp = x.__array_namespace__()
+        whole, view, kept = xp.zeros(()), xp.zeros((1,))[0, ...], xp.ones(())
+        same, scalar = whole, abs(x)
+        whole += scalar
+        whole += scalar
+        view += scalar
+        kept[...] = scalar
+        return whole, same, view, kept
+
+    x, g = np.asarray(0.5), func.compile(f)
+    for _ in range(3):
+        agree(g(x), f(x), True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_functions_of_the_namespace_return_what_those_of_numpy_return(kind):
     """As an array-agnostic function gets them; see array_api_compat for the two that differ."""

@@ -697,3 +697,10 @@ def test_a_plain_node_stays_one(x):
     with Log(), mg.autograd.graph.label("part"), mg.autograd.graph.record_lines():
         y = x * x
     assert type(y.grad_fn) is Node
+
+
+def test_an_operation_with_a_parameter_mode_in_a_loop():
+    """Its body observes; `mode` is a parameter of linalg.qr, not of what calls it."""
+    x = np.asarray([[1.5, 0.5], [0.25, -1.0], [0.5, 2.0]])
+    values, _ = mg.func.scan(lambda c, _: (mg.linalg.qr(c)[0], None), x, None, length=2)
+    np.testing.assert_allclose(values.T @ values, np.eye(2), atol=1e-12)
