@@ -51,7 +51,8 @@ class RawNamespace:
             function = self._backend.kernel("function")(self._root, full, function)
         with registry.keeping:
             # another thread may have replaced the operation meanwhile
-            if full in registry.OPS and registry.OPS[full] is op:
+            now = registry.OPS[full] if full in registry.OPS else None  # noqa: SIM401 - see `keeping`
+            if now is op:
                 setattr(self, name, function)
         return function
 

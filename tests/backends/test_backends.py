@@ -15,7 +15,7 @@ from backend_samples import KEYS, NUMPY, XP, sample
 
 import multigrad as mg
 import multigrad.ops
-from multigrad import registry
+from multigrad import extend, registry
 from multigrad.backends import discovery, kernels
 from multigrad.backends import numpy as numpy_backend
 from multigrad.errors import BackendError, RegistrationError
@@ -552,3 +552,10 @@ def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
     assert default["write"](XP, x, np.zeros((2, 2))) is x
     default["synchronize"](XP, x)
     assert default["rule"](XP, "sum", len) is len
+
+
+def test_what_a_raw_namespace_has_looked_up_is_kept(backend: str) -> None:
+    raw = extend.raw_namespace(backend)
+    assert raw.linalg is raw.linalg and raw.linalg.matrix_power is raw.linalg.matrix_power
+    assert raw.sin is raw.sin and raw.float64 is raw.float64
+    assert {"linalg", "sin", "float64"} <= set(vars(raw)) and "matrix_power" in vars(raw.linalg)
