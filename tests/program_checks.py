@@ -345,13 +345,16 @@ def cond(f: Function, s: Setting) -> Function:
 def hooks(f: Function, s: Setting) -> Function:
     """Hooks of saved values, of Tensors and of nodes: one doubles a gradient, another halves it."""
 
+    def scaled(gradient: Any, factor: float) -> Any:
+        return None if gradient is None else factor * gradient  # None is a gradient of zero
+
     def g(*xs: Any) -> Any:
         xs = tuple(mg.asarray(x) * 1.0 for x in xs)
         for x in xs:
             if isinstance(x, mg.Tensor) and x.requires_grad:
-                x.register_hook(lambda g: 2.0 * g)
+                x.register_hook(lambda g: scaled(g, 2.0))
                 x.register_hook(lambda g: None)
-                x.grad_fn.register_prehook(lambda grads: tuple(0.5 * g for g in grads))
+                x.grad_fn.register_prehook(lambda grads: tuple(scaled(g, 0.5) for g in grads))
         with mg.autograd.graph.saved_tensors_hooks(lambda t: (t,), lambda t: t[0]):
             return f(*xs)
 
