@@ -124,7 +124,7 @@ test: $(READY)
 
 # What the middle level adds to the short one. The suite runs again, on all the samples of its level: `make test` took a few.
 test-rest: $(READY)
-	@$(MAKE) --no-print-directory conformance LEVEL=middle
+	@$(MAKE) --no-print-directory conformance LEVEL=middle ADDED=1
 	@$(MAKE) --no-print-directory tests LEVEL=middle WHICH='-m "sweep and not slow"'
 
 # Other versions of Python have other releases of NumPy, whose stubs and functions differ.
@@ -191,6 +191,8 @@ SPECIAL_ON_STRICT := special. and (/forward/ or /vjp/ or /kink/) and not (no_boo
 SPECIAL_ON_JAX := (/forward/ or /vjp/ or /kink/) and not float32
 ON_JAX_short := not (x32 or x64 or float32 or special.) and (/forward/ or /vjp/ or /kink/)
 ON_JAX_middle := not (x32 or x64) and (not special. or ($(SPECIAL_ON_JAX)))
+# What `make test` has run already
+BEFORE = $(if $(ADDED), and not ($(ON_JAX_short)))
 
 strict: $(READY)
 	@echo "== conformance: $@"
@@ -200,7 +202,7 @@ strict: $(READY)
 
 jax: $(READY)
 	@echo "== conformance: jax, float64"
-	@JAX_ENABLE_X64=1 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "$(ON_JAX_$(LEVEL))")
+	@JAX_ENABLE_X64=1 $(CONFORMANCE) --multigrad-backend jax --multigrad-samples $(SAMPLES) $(if $(filter long,$(LEVEL)),,-k "$(ON_JAX_$(LEVEL))$(BEFORE)")
 
 jax-float32: $(READY)
 	@echo "== conformance: jax as it comes, float32"
@@ -216,7 +218,7 @@ WHICH = $(WHICH_$(LEVEL))
 
 tests: $(READY)
 	@echo "== tests"
-	@$(PYTEST) $(SHARED) $(WHICH) $(if $(PARITY_FOLLOWS),--ignore tests/parity)
+	@$(PYTEST) $(SHARED) $(WHICH) $(addprefix --ignore tests/,$(FOLLOWING))
 
 # In the tests of each level the properties have a minute, and the same seed each time.
 SECONDS := 300

@@ -103,6 +103,9 @@ class Foreign:
     ndim = 1
     dtype = "float64"
 
+    def __init__(self) -> None:
+        """Python's own does not name the class in its errors."""
+
 
 class Square(Function):
     @staticmethod

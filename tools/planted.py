@@ -229,6 +229,8 @@ def main() -> int:
     options, rest = parser.parse_known_args()
     if options.plant is not None:
         return worker(options.plant, rest)
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     seeds = [int(seed) for seed in options.seeds.split(",")]
     tries = [(n, s) for n in ["", *DEFECTS] if options.only in n for s in seeds]
     missed = 0

@@ -178,10 +178,8 @@ def test_without_the_collector(name: str) -> None:
     check(PROGRAMS[name], 20, collector=False)
 
 
-@pytest.mark.parametrize(
-    "count",
-    [pytest.param(200, marks=pytest.mark.sweep), pytest.param(2000, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [200, 2000])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_with_the_collector(name: str, count: int) -> None:
     check(PROGRAMS[name], count, collector=True)

@@ -43,7 +43,7 @@ from multigrad.errors import MultigradError
 from multigrad.extend import innermost
 
 PARTS = 16
-LEVELS = [("0", 20), pytest.param("1", 40, marks=pytest.mark.sweep)]
+LEVELS = [("0", 20), pytest.param("1", 40, marks=pytest.mark.slow)]
 """Seeds, and how often each callable is called: 20 times in the short level, which takes 20 seconds
 of a core, and 40 more in the middle level.
 """
