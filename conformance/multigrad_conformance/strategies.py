@@ -746,8 +746,8 @@ def index(d: Draft) -> None:
 def threshold(d: Draft, x: str) -> str:
     """Return a condition that no element is near to, at no point."""
     values = np.sort(np.concatenate([np.real(np.ravel(v)) for v in d.evaluate(x)]))
-    gaps = np.diff(values)
-    wide = [float((values[i] + values[i + 1]) / 2) for i in np.flatnonzero(gaps > 2 * MARGIN)]
+    middles = (values[1:] + values[:-1]) / 2
+    wide = [float(x) for x in middles[np.diff(values) > 2 * MARGIN]]
     return f"{x} {d.one(['>', '<'])} {round(d.one(wide), 3)}"
 
 
