@@ -246,14 +246,20 @@ def differences_twice(f: Function, s: Setting) -> Function:
     return differences(differences(f, s), Setting(s.case, s.seed + 50, s.step))
 
 
+def batch_axes(xs: Sequence[Any], seed: int) -> list[int]:
+    """The axis of the batch in each argument, -1 where it has none; one has."""
+    draw = np.random.default_rng(seed)
+    axes = [int(draw.integers(-1, x.ndim + 1)) for x in xs]
+    if all(a < 0 for a in axes):
+        axes[0] = 0
+    return axes
+
+
 def vmap(f: Function, s: Setting) -> Function:
     """A batch of both points, along any axis; arguments that are not batched are captured."""
 
     def g(*xs: Any) -> Any:
-        draw = np.random.default_rng(s.seed)
-        axes = [int(draw.integers(-1, x.ndim + 1)) for x in xs]
-        if all(a < 0 for a in axes):
-            axes[0] = 0
+        axes = batch_axes(xs, s.seed)
         others = s.other(xs, s.case.target.raw)
         batched = [
             mg.stack([x, y], axis=a) for x, y, a in zip(xs, others, axes, strict=True) if a >= 0
@@ -271,10 +277,7 @@ def vmap(f: Function, s: Setting) -> Function:
 
 def loop_over_points(f: Function, s: Setting) -> Function:
     def g(*xs: Any) -> float:
-        draw = np.random.default_rng(s.seed)
-        axes = [int(draw.integers(-1, x.ndim + 1)) for x in xs]
-        if all(a < 0 for a in axes):
-            axes[0] = 0
+        axes = batch_axes(xs, s.seed)
         others = s.other(xs, np.asarray)
         second = [y if a >= 0 else x for x, y, a in zip(xs, others, axes, strict=True)]
         return float(f(*xs) + 0.5 * f(*second))

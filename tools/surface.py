@@ -325,7 +325,7 @@ def without_self(args: ast.arguments) -> ast.arguments:
     return ast.arguments(**{**fields, first: fields[first][1:]})
 
 
-# -- what is no name of a module
+# -- operations, functions of boxes, distributions, commands and options
 
 
 def of_operations() -> Iterator[Line]:

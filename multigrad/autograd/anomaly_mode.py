@@ -75,6 +75,14 @@ def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
     return None
 
 
+def _restore(mode: bool, check_nan: bool) -> None:
+    try:
+        _set_enabled(mode, check_nan)
+    except BaseException:  # an interrupt
+        _set_enabled(mode, check_nan)
+        raise
+
+
 class detect_anomaly:
     """Context manager in which a failing backward pass shows the forward call of the failing node.
 
@@ -110,11 +118,7 @@ class detect_anomaly:
         if observer is not None:
             # needed if the block ends in another context than it began in, as generators may
             observer.ended = True
-        try:
-            _set_enabled(self.prev, self.prev_check_nan)
-        except BaseException:  # an interrupt
-            _set_enabled(self.prev, self.prev_check_nan)
-            raise
+        _restore(self.prev, self.prev_check_nan)
         self._entered.pop()
 
 
@@ -137,11 +141,7 @@ class set_detect_anomaly:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        try:
-            _set_enabled(self.prev, self.prev_check_nan)
-        except BaseException:  # an interrupt
-            _set_enabled(self.prev, self.prev_check_nan)
-            raise
+        _restore(self.prev, self.prev_check_nan)
 
 
 class Trace:

@@ -61,9 +61,8 @@ def function_of(op: Op) -> Callable[..., Any]:
     if compiled is None:
         compiled = make_function(op)
         with keeping:
-            if (
-                op.name in OPS and OPS[op.name] is op
-            ):  # another thread may have replaced it in the meantime
+            # another thread may have replaced it in the meantime
+            if op.name in OPS and OPS[op.name] is op:
                 compiled = _functions.setdefault(op, compiled)
     return compiled
 

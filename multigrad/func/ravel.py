@@ -54,7 +54,7 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
             raise ValueError(
                 f"unravel: expected a vector of shape ({size},), got shape {tuple(vector.shape)}"
             )
-        xp = _namespace([vector], "unravel")
+        xp = namespace_of([vector], "unravel")
         parts = (
             [vector]
             if len(ends) == 1
@@ -70,7 +70,7 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
 
     if not leaves:
         return default_library().xp.zeros((0,)), unravel
-    xp = _namespace(leaves, caller)
+    xp = namespace_of(leaves, caller)
     dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else xp.result_type(*dtypes)
     flat = [_cast(xp, xp.reshape(x, (-1,)), dtype) for x in leaves]
     return flat[0] if len(flat) == 1 else xp.concat(flat), unravel
@@ -80,7 +80,11 @@ def _cast(xp: Any, x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else xp.astype(x, dtype)
 
 
-def _namespace(arrays: list[Any], caller: str) -> Any:
+def namespace_of(arrays: list[Any], caller: str) -> Any:
+    """The namespace for Tensors if one is among the arrays, else for raw arrays.
+
+    Raises MixedBackendsError for arrays of two libraries.
+    """
     library = element_of(arrays[0]).library
     for x in arrays:
         if element_of(x).library is not library:

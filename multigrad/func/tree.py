@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import tree as trees
-from ..core.element import SCALARS, is_array, mixed
-from ..core.level import Layer
+from ..core.element import SCALARS, is_array
 from ..core.tensor import element_of
 from ..dispatch.creation import default_library
 from ..tracebacks import entry
 from ..tree import Structure
-from .ravel import raveled
+from .ravel import namespace_of, raveled
 from .variables import R
 
 __all__ = [
@@ -134,13 +133,13 @@ def global_norm(tree: Any) -> Any:
     arrays = _arrays(tree, "tree.global_norm")
     if not arrays:
         return default_library().xp.zeros(())
+    xp = namespace_of([x for _, x in arrays], "tree.global_norm")
     for name, x in arrays:
         if not element_of(x).floating:
             raise TypeError(
                 f"tree.global_norm: expected floating dtypes, but the leaf{_at(name)} is of "
                 f"dtype {x.dtype}"
             )
-    xp = _namespace(arrays)
     norms = [xp.linalg.vector_norm(x) for _, x in arrays]
     if len(norms) == 1:
         return norms[0]
@@ -161,7 +160,7 @@ def all_finite(tree: Any) -> Any:
     arrays = _arrays(tree, "tree.all_finite")
     if not arrays:
         return default_library().xp.asarray(True)
-    xp = _namespace(arrays)
+    xp = namespace_of([x for _, x in arrays], "tree.all_finite")
     finite = [xp.all(xp.isfinite(x)) for _, x in arrays if element_of(x).floating]
     if not finite:
         return xp.asarray(True)
@@ -172,20 +171,13 @@ def all_finite(tree: Any) -> Any:
 
 
 def _arrays(tree: Any, caller: str) -> list[tuple[str, Any]]:
-    """The leaves of a tree, by name.
-
-    Raises an error if a leaf is not an array, or if the leaves are of two libraries.
-    """
+    """The leaves of a tree, by name. Raises TypeError if one is not an array."""
     arrays = trees.named_leaves(tree)
-    libraries = []
     for name, x in arrays:
         if type(x) in SCALARS or not is_array(x):
             raise TypeError(
                 f"{caller}: expected arrays, but the leaf{_at(name)} is a {type(x).__name__}"
             )
-        libraries.append(element_of(x).library)
-        if libraries[0] is not libraries[-1]:
-            raise mixed(caller, libraries[0], libraries[-1])
     return arrays
 
 
@@ -198,8 +190,3 @@ def _fitted(structure: Structure, given: Any, problem: str) -> list[Any]:
         return trees.fitted(structure, given)
     except ValueError as error:
         raise ValueError(f"{problem}: {error}") from None
-
-
-def _namespace(arrays: list[tuple[str, Any]]) -> Any:
-    library = element_of(arrays[0][1]).library
-    return library.bound if any(isinstance(x, Layer) for _, x in arrays) else library.xp

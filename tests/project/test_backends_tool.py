@@ -5,18 +5,15 @@ It installs and runs libraries by hand only.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+import tool_modules
 
 import multigrad
 
 ROOT = Path(multigrad.__file__).parents[1]
-SPEC = importlib.util.spec_from_file_location("backends_tool", ROOT / "tools" / "backends.py")
-assert SPEC is not None and SPEC.loader is not None
-tool = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tool)
+tool = tool_modules.tool("backends")
 
 
 @pytest.mark.parametrize("name", tool.LIBRARIES)

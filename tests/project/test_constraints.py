@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from tool_modules import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "constraints"
@@ -151,16 +151,6 @@ def test_what_is_installed_is_what_the_file_says() -> None:
     assert installed == {name: expected[name] for name in installed}
 
 
-def tool() -> Any:
-    spec = importlib.util.spec_from_file_location(
-        "tools_constraints", ROOT / "tools" / "constraints.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_of_versions_for_several_pythons_a_file_has_its_own() -> None:
     compiled = (
         "-e /somewhere\n"
@@ -168,8 +158,8 @@ def test_of_versions_for_several_pythons_a_file_has_its_own() -> None:
         "b==1.0 ; python_full_version < '3.12'\n"
         "a==3 ; sys_platform == 'win32'\n"
     )
-    assert tool().pins(compiled, "3.11") == ["a==3", "b==1.0"]
-    assert tool().pins(compiled, "3.12") == ["a==3", "b==2.0"]
+    assert tool("constraints").pins(compiled, "3.11") == ["a==3", "b==1.0"]
+    assert tool("constraints").pins(compiled, "3.12") == ["a==3", "b==2.0"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +181,7 @@ def test_of_versions_for_several_pythons_a_file_has_its_own() -> None:
 )
 def test_what_no_file_can_say_is_an_error(compiled: str, told: str) -> None:
     with pytest.raises(SystemExit, match=re.escape(told)):
-        tool().pins(compiled, "3.11")
+        tool("constraints").pins(compiled, "3.11")
 
 
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

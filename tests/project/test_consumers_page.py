@@ -4,22 +4,18 @@ and the totals reach what was promised.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tool_modules
 from consumer_tables import LIBRARY, Call, Outcome, Table
 
 import multigrad as mg
 
 ROOT = Path(__file__).resolve().parents[2]
-_SPEC = importlib.util.spec_from_file_location("tools_consumers", ROOT / "tools" / "consumers.py")
-tool = importlib.util.module_from_spec(_SPEC)
-sys.modules["tools_consumers"] = tool
-_SPEC.loader.exec_module(tool)
+tool = tool_modules.tool("consumers")
 
 PROMISED = {
     "SciPy": 217,

@@ -8,7 +8,6 @@ import base64
 import csv
 import email
 import hashlib
-import importlib.util
 import io
 import os
 import re
@@ -23,6 +22,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from tool_modules import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = sorted(
@@ -107,15 +107,6 @@ def test_what_needs_the_core_takes_the_releases_that_fit_it(path: Path) -> None:
 
 
 # -- releases: what several files repeat is written by one tool
-
-
-def tool(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_every_version_and_address_is_that_of_the_release() -> None:

@@ -4,15 +4,13 @@ and each page is run by one test.
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from tool_modules import tool
 
 import multigrad as mg
 from multigrad import registry
@@ -34,17 +32,6 @@ ELSEWHERE = {
     "testing.md": "conformance/test_conformance_fixtures.py",
     "howto/out-of-core.md": "plugins/dask/test_multigrad_dask_page.py",
 }
-
-
-def tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for the module of a class
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "tools"))
-        spec.loader.exec_module(module)
-    return module
 
 
 pages = tool("pages")

@@ -4,18 +4,15 @@ table is the one they describe.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
 
 import pytest
+import tool_modules
 
 ROOT = Path(__file__).resolve().parents[2]
-_SPEC = importlib.util.spec_from_file_location("tools_parity", ROOT / "tools" / "parity.py")
-tool = importlib.util.module_from_spec(_SPEC)
-sys.modules["tools_parity"] = tool
-_SPEC.loader.exec_module(tool)
+tool = tool_modules.tool("parity")
 
 
 @pytest.fixture(scope="module")

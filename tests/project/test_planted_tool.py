@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from pathlib import Path
 
 import pytest
+from tool_modules import tool
 
 ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("planted", ROOT / "tools" / "planted.py")
-assert SPEC is not None and SPEC.loader is not None
-planted = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(planted)
+planted = tool("planted")
 
 
 @pytest.mark.parametrize("name", planted.DEFECTS)

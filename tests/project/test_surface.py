@@ -5,12 +5,11 @@ that users were promised.
 from __future__ import annotations
 
 import difflib
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import tool_modules
 from public_surface import LINES, PATH, found, of_python
 
 ROOT = Path(__file__).parents[2]
@@ -58,14 +57,7 @@ variable MULTIGRAD_BACKEND
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("surface", ROOT / "tools" / "surface.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "tools"))
-        patch.setitem(sys.modules, "surface", module)  # for its dataclasses
-        spec.loader.exec_module(module)
-    return module
+    return tool_modules.tool("surface")
 
 
 def test_the_file_is_the_surface(tool: ModuleType) -> None:

@@ -4,16 +4,15 @@ stands on that page and runs.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from plugin_sites import Site
+from tool_modules import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", re.M)
@@ -38,15 +37,7 @@ print(type(g).__module__, g)
 """
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-pages = load("pages")
+pages = tool("pages")
 
 
 def linked() -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tool_modules
 
 import multigrad as mg
 from multigrad import extend
@@ -36,13 +37,7 @@ text.
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "tools"))
-        spec.loader.exec_module(module)
-    return module
+    return tool_modules.tool("stubs")
 
 
 def test_they_are_fresh(tool: ModuleType) -> None:
