@@ -20,6 +20,7 @@ hypothesis: pip install 'multigrad-conformance[random]'.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -479,7 +480,8 @@ def _varied(function: Any, name: str, sample: Sample) -> tuple[str, ...]:
     if any(isinstance(v, DType) for v in leaves(arguments)):
         return ()
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
             out = function(*given[0], **given[1])
             ours = problem.forward()
     except Exception:

@@ -20,7 +20,7 @@ from .taking import Variant
 ROUNDING = 2**12
 """The allowed difference of arrays that were computed in another order.
 
-It is in units of rounding of the largest element.
+It is relative to the largest element, in units of rounding of the lowest precision of the program.
 """
 
 
@@ -52,15 +52,14 @@ def compared(
     values = _values(variant.returned(outs, leaves), leaves, variant)
     expected = _called(function, arguments, variant)
     _unwritten(name, arguments, before)
-    where = _difference(values, expected, exactly=True)
+    where = _difference(values, expected)
     if where is not None:
-        rounded = _difference(values, expected, exactly=False) is None
+        unit = _unit(variant)
         if (
-            not rounded
-            or _difference(expected, _called(function, arguments, variant), exactly=True)
-            is not None
+            _difference(values, expected, unit) is not None
+            or _difference(expected, _called(function, arguments, variant)) is not None
         ):
-            other = _other_library(values, expected)
+            other = _other_library(values, expected, unit)
             if other is not None:
                 raise HiddenStateError(f"compile: {name} has returned {other}")
             raise HiddenStateError(
@@ -114,7 +113,7 @@ def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]
     for i, value in before:
         assert library is not None
         x = raw(arguments.leaves[i])
-        if not same_arrays(x, value, library, True):
+        if not same_arrays(x, value, library):
             library.write(library.xp, x, value)
             other.append(arguments.name(i))
     if other:
@@ -156,20 +155,28 @@ def _values(result: Any, leaves: Sequence[Any], variant: Variant) -> list[tuple[
     return results + [(f"argument {i} in place", leaves[i]) for i in variant.writes]
 
 
+def _unit(variant: Variant) -> float:
+    """The unit of rounding of the lowest precision in which the program computes."""
+    library = variant.result.library
+    dtypes = {spec.dtype for spec in variant.program.specs.values() if spec.dtype is not None}
+    floating = [dtype for dtype in dtypes if library.element(dtype).floating]
+    return max((float(library.xp.finfo(dtype).eps) for dtype in floating), default=0.0)
+
+
 def _difference(
-    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], exactly: bool
+    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], unit: float = 0.0
 ) -> str | None:
-    """The first difference, or None."""
+    """The first difference, or None. With a unit of rounding, arrays may differ by rounding."""
     if [name for name, _ in values] != [name for name, _ in expected]:
         return "the structure of the result"
     for (name, x), (_, y) in zip(values, expected, strict=True):
-        if not _same(_plain(x), _plain(y), exactly):
+        if not _same(_plain(x), _plain(y), unit):
             return name
     return None
 
 
 def _other_library(
-    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]]
+    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], unit: float
 ) -> str | None:
     """The message if only the libraries of arrays differ, or None."""
     message = None
@@ -179,7 +186,7 @@ def _other_library(
         x, y = _plain(x), _plain(y)
         library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
         if library is None or other is None or library is other:
-            if not _same(x, y, False):
+            if not _same(x, y, unit):
                 return None
         elif message is None:
             message = (
@@ -199,7 +206,7 @@ def _plain(x: Any) -> Any:
     return x
 
 
-def _same(x: Any, y: Any, exactly: bool) -> bool:
+def _same(x: Any, y: Any, unit: float = 0.0) -> bool:
     library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
     if library is None or other is None:
         if type(x) is not type(y):
@@ -207,13 +214,13 @@ def _same(x: Any, y: Any, exactly: bool) -> bool:
         return bool(x is y or x == y or (x != x and y != y))
     if library is not other or tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
         return False
-    return same_arrays(x, y, library, exactly)
+    return same_arrays(x, y, library, unit)
 
 
-def same_arrays(x: Any, y: Any, library: Library, exactly: bool) -> bool:
+def same_arrays(x: Any, y: Any, library: Library, unit: float = 0.0) -> bool:
     """Whether two raw arrays of equal shape and dtype have the same values, nan included.
 
-    With exactly=False they may differ by rounding.
+    With a unit of rounding, such as `finfo(dtype).eps`, they may differ by rounding.
     """
     xp, elem = library.xp, library.element(x.dtype)
     same = x == y
@@ -221,9 +228,9 @@ def same_arrays(x: Any, y: Any, library: Library, exactly: bool) -> bool:
         same = xp.logical_or(same, xp.logical_and(x != x, y != y))
     if bool(xp.all(same)):
         return True
-    if exactly or not elem.floating or not bool(xp.all(xp.logical_or(same, xp.isfinite(x - y)))):
+    if not unit or not elem.floating or not bool(xp.all(xp.logical_or(same, xp.isfinite(x - y)))):
         return False
     zero = xp.zeros_like(x)
     off = xp.abs(xp.where(same, zero, x) - xp.where(same, zero, y))
     largest = xp.max(xp.abs(xp.where(xp.isfinite(y), y, zero)))
-    return bool(xp.max(off) <= ROUNDING * xp.finfo(x.dtype).eps * largest)
+    return bool(xp.max(off) <= ROUNDING * unit * largest)

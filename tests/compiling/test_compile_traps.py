@@ -529,6 +529,20 @@ def test_weak_dtypes_have_programs_of_their_own():
     assert len(g.programs) == 2
 
 
+def test_a_result_may_differ_by_the_rounding_of_what_it_was_computed_from():
+    """XLA fuses: the result is float64, and its error that of float32."""
+    jnp = pytest.importorskip("jax").numpy
+
+    def f(x):
+        y = mg.sin(x) * mg.exp(x) / 3 - x * x * 0.1 + x / 7
+        return mg.astype(mg.sum(y), mg.float64)
+
+    g = func.compile(f)
+    for stop in (2, 3, 4):
+        x = jnp.linspace(0.1, stop, 101, dtype=jnp.float32)
+        np.testing.assert_allclose(g(x), values(f(x)), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod"])
 def test_numbers_in_augmented_assignments(name):
     function = getattr(operator, name)

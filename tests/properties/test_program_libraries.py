@@ -72,7 +72,9 @@ def test_a_write_is_a_functional_update(tried, transform):
 def test_gradients_are_those_of_jax(tried):
     jax = pytest.importorskip("jax")
     library = functional_arrays.Library(
-        jax.numpy, lambda flat, at: flat[at], lambda flat, at, value: flat.at[at].set(value)
+        jax.numpy,
+        lambda flat, at: flat[at],
+        lambda flat, at, value: flat.at[at].set(jax.numpy.astype(value, flat.dtype)),
     )
 
     def check(program):

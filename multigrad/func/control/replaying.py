@@ -347,10 +347,14 @@ def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
         or library.backend.kernel("control")(library.xp, (*xs, *ys)) is not None
     ):
         return True
+
+    def unit(x: Any) -> float:
+        return float(library.xp.finfo(x.dtype).eps) if library.element(x.dtype).floating else 0.0
+
     return all(
         tuple(x.shape) == tuple(y.shape)
         and x.dtype == y.dtype
-        and same_arrays(x, y, library, False)
+        and same_arrays(x, y, library, unit(x))
         for x, y in zip(xs, ys, strict=True)
     )
 
