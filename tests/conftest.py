@@ -49,7 +49,10 @@ def backend(request: pytest.FixtureRequest) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("properties", "random programs, tests/properties")
     group.addoption(
-        "--properties-seconds", type=float, default=60.0, help="for all of them together"
+        "--properties-seconds",
+        type=float,
+        default=60.0,
+        help="of the processor, for all of them together",
     )
     group.addoption("--properties-seed", default="1", help='a number, or "fresh" for a new one')
     group.addoption("--properties-as-found", action="store_true", help="leave out the shrinking")

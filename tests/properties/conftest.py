@@ -1,8 +1,9 @@
 """How long each property is tried, and from which seed.
 
-The seconds that all properties have together are shared by the marker `share`. A property takes
-programs in batches. The seed, the name of the test and the number of the batch decide what a batch
-has, so a slower machine tries fewer batches, and never others.
+The seconds that all properties have together are shared by the marker `share`. They are those of
+the processor, so that a loaded machine tries as much as a quiet one. A property takes programs in
+batches. The seed, the name of the test and the number of the batch decide what a batch has, so a
+slower machine tries fewer batches, and never others.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ def tried(request: pytest.FixtureRequest) -> Try:
     seconds = option.properties_seconds * workers * share(request.node) / sum(map(share, items))
 
     def run(check: Callable[..., None], *strategies: Any) -> None:
-        end = time.monotonic() + seconds
+        end = time.process_time() + seconds
         batch = option.properties_batch or 0
         failed = False
 
         def limited(drawn: tuple[Any, ...]) -> None:
             nonlocal failed
-            if time.monotonic() > end and not failed and option.properties_batch is None:
+            if time.process_time() > end and not failed and option.properties_batch is None:
                 raise _Over
             try:
                 check(*drawn)
@@ -88,7 +89,7 @@ def tried(request: pytest.FixtureRequest) -> Try:
                 )
                 raise
             batch += 1
-            if option.properties_batch is not None or time.monotonic() > end:
+            if option.properties_batch is not None or time.process_time() > end:
                 return
 
     return run
