@@ -1,7 +1,6 @@
-"""NumPy's names for arrays beyond the standard: values at the edges against NumPy, gradients
-against differences, and what is raised.
+"""NumPy's names for arrays beyond the standard: values at the edges against NumPy, and what is raised.
 
-Rules, dtypes, batching and second derivatives of ordinary arguments are for the conformance suite.
+Ordinary arguments, with their gradients, dtypes and batches, are for the conformance suite.
 """
 
 from __future__ import annotations
@@ -79,39 +78,22 @@ def raises(error: type[Exception], message: str, name: str, *args: Any, **kwargs
 # ----- einsum -----
 
 SUBSCRIPTS: list[tuple[str, list[tuple[int, ...]]]] = [
-    ("ij,jk", [(2, 3), (3, 4)]),
-    ("ij,jk->ki", [(2, 3), (3, 4)]),
     ("ba", [(2, 3)]),
-    ("ii", [(3, 3)]),
     ("iji->j", [(3, 2, 3)]),
     ("iii->i", [(2, 2, 2)]),
     ("iijj->ji", [(2, 2, 3, 3)]),
-    ("ij->", [(2, 3)]),
-    ("i,j->ji", [(3,), (2,)]),
-    ("bij,bjk->kbi", [(2, 3, 4), (2, 4, 5)]),
-    ("bhid,bhjd->bhij", [(2, 2, 3, 4), (2, 2, 5, 4)]),
-    ("ij,ij->i", [(2, 3), (2, 3)]),
-    ("ij,ij", [(2, 3), (2, 3)]),
-    ("ijk,ijk->j", [(2, 3, 4)] * 2),
     ("...ij,...jk", [(2, 1, 3, 4), (5, 4, 2)]),
-    ("...i,...i->...", [(2, 3), (3,)]),
     ("i...,j...->ij...", [(2, 3), (4, 3)]),
     ("...,...", [(2, 3), (3,)]),
     ("...", [()]),
-    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
     ("a,b,c,d->dbca", [(2,), (3,), (2,), (4,)]),
     ("bij,bjk->ik", [(2, 3, 4), (2, 4, 5)]),
-    ("ij,jk", [(2, 1), (3, 4)]),
     ("ij,ij->ij", [(2, 1), (1, 3)]),
     ("iij,jk->ik", [(2, 2, 3), (3, 4)]),
-    ("ijk,kjl->il", [(2, 3, 4), (4, 3, 5)]),
-    ("bijk,bljk->bil", [(2, 3, 4, 5), (2, 6, 4, 5)]),
-    ("ij,jk", [(2, 0), (0, 4)]),
     ("ba,b->a", [(0, 3), (0,)]),
     (" i j , j -> i ", [(2, 3), (3,)]),
     ("abc,cd,def->abef", [(2, 3, 4), (4, 2), (2, 3, 2)]),
     ("Za,aZ", [(2, 3), (3, 2)]),
-    ("i,->i", [(3,), ()]),
     (",", [(), ()]),
 ]
 
@@ -121,11 +103,8 @@ class TestEinsum:
     @pytest.mark.parametrize("subscripts, shapes", SUBSCRIPTS, ids=[s for s, _ in SUBSCRIPTS])
     def test_values(self, subscripts: str, shapes: list[tuple[int, ...]], on: str) -> None:
         agree(on, "einsum", subscripts, *(real(*s) for s in shapes))
-        agree(on, "einsum", subscripts, *(np.asarray(real(*s) + 1j * real(*s)) for s in shapes))
         agree(on, "einsum", subscripts, *(whole(*s) for s in shapes))
         agree(on, "einsum", subscripts, *(np.asarray(whole(*s) > 0) for s in shapes))
-        if shapes and (0 not in shapes[0]):
-            slopes_agree(lambda *xs: mg.einsum(subscripts, *xs), *(real(*s) for s in shapes))
 
     @pytest.mark.parametrize("on", ["numpy", "strict"])
     def test_lists_of_subscripts(self, on: str) -> None:
@@ -144,27 +123,11 @@ class TestEinsum:
 
     @pytest.mark.parametrize(
         "optimize",
-        [
-            True,
-            False,
-            "optimal",
-            "greedy",
-            ("greedy", 10),
-            ["einsum_path", (0, 1, 2, 3)],
-            ["einsum_path", (0, 3), (0, 2), (0, 1)],
-        ],
+        [False, "optimal", ("greedy", 10), ["einsum_path", (0, 3), (0, 2), (0, 1)]],
     )
     def test_orders(self, optimize: Any) -> None:
-        agree(
-            "numpy",
-            "einsum",
-            "ij,jk,kl,il->l",
-            real(2, 3),
-            real(3, 4),
-            real(4, 2),
-            real(2, 2),
-            optimize=optimize,
-        )
+        operands = [real(*shape) for shape in ((2, 3), (3, 4), (4, 2), (2, 2))]
+        agree("numpy", "einsum", "ij,jk,kl,il->l", *operands, optimize=optimize)
 
     def test_the_order_without_opt_einsum(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The cheapest pair first: not the two vectors, whose product would be a matrix."""
@@ -183,12 +146,9 @@ class TestEinsum:
         np.testing.assert_allclose(values(mg.einsum(",ij,->ji", 2.0, mg.asarray(x), 3)), 6 * x.T)
 
     def test_two_operands_are_one_product(self) -> None:
-        a, b = (
-            mg.asarray(real(2, 3), requires_grad=True),
-            mg.asarray(real(3, 4), requires_grad=True),
-        )
-        assert mg.einsum("ij,jk->ik", a, b).grad_fn.name() == "MatmulBackward"
-        assert mg.einsum("ij,jk->ki", a, b).grad_fn.name() == "MatmulBackward"
+        a, b = (mg.asarray(real(*s), requires_grad=True) for s in ((2, 3), (3, 4)))
+        for subscripts in ("ij,jk->ik", "ij,jk->ki"):
+            assert mg.einsum(subscripts, a, b).grad_fn.name() == "MatmulBackward"
 
     @pytest.mark.parametrize(
         "args, error, message",
@@ -210,7 +170,6 @@ class TestEinsum:
                 ValueError,
                 r"'\$' in the subscripts 'i\$' is none: they are letters",
             ),
-            (("ij->i->j", real(2, 3)), ValueError, "'-' in the subscripts"),
             (("ij->i,j", real(2, 3)), ValueError, "',' in the subscripts"),
             (
                 ("i..j", real(2, 3)),
@@ -218,7 +177,6 @@ class TestEinsum:
                 r"a '\.' in the subscripts 'i\.\.j' does not belong to the one '\.\.\.' of "
                 r"operand 0",
             ),
-            (("...i...", real(2, 3)), ValueError, "not belong to the one"),
             (
                 ("ii", real(2, 3)),
                 ValueError,
@@ -228,11 +186,6 @@ class TestEinsum:
                 ("ij,jk", real(2, 2), real(3, 4)),
                 ValueError,
                 r"'j' has the lengths 2 and 3 in different operands; the shapes are \(2, 2\), \(3, 4\)",
-            ),
-            (
-                ("...,...", real(2), real(3)),
-                ValueError,
-                r"'\.\.\.' has the lengths 2 and 3 in",
             ),
             (
                 ("i->j", real(2)),
@@ -296,32 +249,25 @@ MODES = (
 
 
 class TestPad:
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize("mode", MODES)
-    def test_values(self, mode: str, on: str) -> None:
+    def test_values(self, mode: str) -> None:
         for x, width in itertools.product(
             (real(5), real(1, 2), real(2, 3, 2), whole(3, 4)), (1, 7, (1, 3), 0, (0, 9))
         ):
-            agree(on, "pad", x, width, mode)
+            agree("numpy", "pad", x, width, mode)
 
     @pytest.mark.parametrize(
         "args, kwargs",
         [
-            ((real(2, 3), ((1, 2), (0, 3)), "wrap"), {}),
             ((real(2, 3), ((1,), (3,)), "edge"), {}),
             ((real(2, 3), {1: (1, 2)}), {}),
             ((real(2, 3), {-1: 2}), {}),
-            ((real(2, 3), 1), {"constant_values": ((1, 2), (3, 4))}),
             ((real(2, 3), 2), {"constant_values": (1, 2)}),
             ((real(3), (2,)), {"constant_values": 5}),
             ((real(3), 7, "reflect"), {"reflect_type": "odd"}),
             ((real(3), (7, 2), "symmetric"), {"reflect_type": "odd"}),
             ((real(1), 3, "reflect"), {"reflect_type": "odd"}),
-            ((real(4), 3, "linear_ramp"), {"end_values": (1, -2)}),
-            ((real(2, 3), 2, "mean"), {"stat_length": 2}),
             ((real(2, 5), 2, "maximum"), {"stat_length": ((1, 2), (3, 9))}),
-            ((np.asarray(2.0), 1), {}),
-            ((real(0, 2), 1), {}),
             ((whole(2, 2) > 0, 1), {}),
             ((real(3) + 1j, 2, "linear_ramp"), {}),
             ((whole(3), 2), {"constant_values": 2.7}),
@@ -400,41 +346,26 @@ class TestPad:
 
 
 class TestGradient:
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize(
         "args, kwargs",
         [
-            ((real(5),), {}),
             ((real(4, 5),), {}),
             ((real(4, 5), 2.0), {}),
             ((real(4, 5), 2.0, np.asarray([0.0, 1.0, 1.5, 3.0, 7.0])), {}),
-            ((real(4, 5),), {"axis": 1}),
             ((real(4, 5),), {"axis": (1, 0)}),
             ((real(4, 5),), {"edge_order": 2}),
             ((real(2),), {}),
-            ((whole(6),), {}),
-            ((real(5), np.asarray([0.0, 1.0, 1.5, 3.0, 7.0])), {"edge_order": 2}),
             ((real(4, 5),), {"axis": ()}),
-            ((real(5) + 1j * real(5),), {}),
             ((real(3, 4), np.arange(3), np.arange(4) * 2), {}),
             ((real(5), [0.0, 1.0, 3.0, 4.0, 7.0]), {}),
-            ((real(0, 3),), {"axis": 1}),
         ],
     )
-    def test_values(self, args: tuple[Any, ...], kwargs: dict[str, Any], on: str) -> None:
-        agree(on, "gradient", *args, **kwargs)
+    def test_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        agree("numpy", "gradient", *args, **kwargs)
 
-    def test_by_the_spacing(self) -> None:
-        points = np.asarray([0.0, 1.0, 1.5, 3.0])
-        for order in (1, 2):
-            slopes_agree(
-                lambda f, h, order=order: mg.gradient(f, h, edge_order=order),
-                real(4),
-                np.asarray(0.5),
-            )
-            slopes_agree(
-                lambda f, x, order=order: mg.gradient(f, x, edge_order=order), real(4), points
-            )
+    @pytest.mark.parametrize("order", [1, 2])
+    def test_by_the_spacing(self, order: int) -> None:
+        slopes_agree(lambda f, h: mg.gradient(f, h, edge_order=order), real(4), np.asarray(0.5))
 
     @pytest.mark.parametrize(
         "args, kwargs, error, message",
@@ -492,21 +423,11 @@ class TestInterp:
                 agree(on, "interp", x, POINTS, real(5), period=1.5)
 
     def test_steps_and_infinite_values(self) -> None:
-        agree(
-            "numpy",
-            "interp",
-            np.asarray([1.0, 2.0, 3.0, 1.5]),
-            np.asarray([1.0, 2.0, 2.0, 3.0, 3.0]),
-            np.arange(5.0),
-        )
+        x, xp = np.asarray([1.0, 2.0, 3.0, 1.5]), np.asarray([1.0, 2.0, 2.0, 3.0, 3.0])
+        agree("numpy", "interp", x, xp, np.arange(5.0))
         with np.errstate(invalid="ignore"):
-            agree(
-                "numpy",
-                "interp",
-                np.asarray([0.5, 1.5, 0.0]),
-                np.asarray([0.0, 1.0, 2.0]),
-                np.asarray([np.inf, np.inf, 1.0]),
-            )
+            fp = np.asarray([np.inf, np.inf, 1.0])
+            agree("numpy", "interp", np.asarray([0.5, 1.5, 0.0]), np.arange(3.0), fp)
 
     def test_lists_and_numbers(self) -> None:
         y = mg.interp(0.5, mg.asarray([0.0, 1.0]), [1.0, 3.0])
@@ -527,28 +448,8 @@ class TestInterp:
         np.testing.assert_allclose(g.item(), slope, atol=1e-8)
 
     def test_keywords_of_numpy(self) -> None:
-        assert (
-            float(
-                mg.interp(x=mg.asarray(0.5), xp=mg.asarray([0.0, 1.0]), fp=mg.asarray([1.0, 3.0]))
-            )
-            == 2.0
-        )
-
-    def test_by_everything(self) -> None:
-        x = np.asarray([-1.7, -1.0, 0.0, 0.6, 2.0])
-        slopes_agree(mg.interp, x, POINTS, real(5))
-        slopes_agree(lambda x, points, fp: mg.interp(x, points, fp, period=5.0), x, POINTS, real(5))
-        slopes_agree(
-            lambda x, fp, left, right: mg.interp(x, mg.asarray(POINTS), fp, left, right),
-            x,
-            real(5),
-            real(),
-            real(),
-        )
-
-    def test_float32_stays(self) -> None:
-        x = mg.asarray(POINTS, dtype="float32")
-        assert mg.interp(x, x, x).dtype == np.float32
+        y = mg.interp(x=mg.asarray(0.5), xp=mg.asarray([0.0, 1.0]), fp=mg.asarray([1.0, 3.0]))
+        assert float(y) == 2.0
 
     @pytest.mark.parametrize(
         "args, kwargs, message",
@@ -573,70 +474,32 @@ class TestInterp:
 class TestProducts:
     @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize(
-        "name, shapes",
+        "names, shapes",
         [
-            *(
-                (name, shapes)
-                for name in ("dot", "inner")
-                for shapes in (
-                    ((3,), (3,)),
-                    ((2, 3), (3,)),
-                    ((3, 3), (3, 3)),
-                    ((), (3,)),
-                    ((2, 3), ()),
-                    ((3,), (3, 3)),
-                    ((2, 4, 3), (3,)),
-                    ((2, 3, 3), (4, 3, 3)),
-                    ((0,), (0,)),
-                    ((2, 0), (0,)),
-                    ((0, 3), (3,)),
-                )
-            ),
-            *(
-                (name, shapes)
-                for name in ("outer", "kron")
-                for shapes in (
-                    ((3,), (2,)),
-                    ((2, 3), (4,)),
-                    ((), (3,)),
-                    ((3,), ()),
-                    ((), ()),
-                    ((2, 2), (2, 2)),
-                    ((0,), (3,)),
-                    ((2, 1, 3), (2, 2)),
-                    ((2,), (2, 3)),
-                )
-            ),
+            (("dot", "inner"), ((3,), (3, 3))),
+            (("dot", "inner"), ((2, 3), ())),
+            (("dot", "inner"), ((2, 3, 3), (4, 3, 3))),
+            (("dot", "inner"), ((0, 3), (3,))),
+            (("outer", "kron"), ((3,), ())),
+            (("outer", "kron"), ((), ())),
+            (("outer", "kron"), ((2, 1, 3), (2, 2))),
         ],
     )
-    def test_values(self, name: str, shapes: tuple[tuple[int, ...], ...], on: str) -> None:
-        agree(on, name, *map(np.asarray, (real(*s) for s in shapes)))
-        agree(on, name, *(np.asarray(real(*s) + 1j * real(*s)) for s in shapes))
-        agree(on, name, *(whole(*s) for s in shapes))
+    def test_values(self, names: Any, shapes: tuple[tuple[int, ...], ...], on: str) -> None:
+        for name in names:
+            agree(on, name, *(real(*s) for s in shapes))
+            agree(on, name, *(whole(*s) for s in shapes))
 
     def test_with_numbers(self) -> None:
         for name in ("dot", "inner", "outer", "kron"):
             agree("numpy", name, real(3), 2.0)
             agree("numpy", name, 2.0, real(3))
 
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize("n, m", [(5, 3), (3, 5), (1, 1), (4, 4), (1, 6)])
-    def test_convolve(self, n: int, m: int, on: str) -> None:
+    def test_convolve(self, n: int, m: int) -> None:
         for mode in ("full", "same", "valid"):
-            agree(on, "convolve", real(n), real(m), mode)
-            agree(on, "convolve", whole(n), whole(m), mode)
-            slopes_agree(
-                lambda a, v, mode=mode: mg.convolve(a, v, mode),
-                real(n) + 1j * real(n),
-                real(m) + 1j * real(m),
-            )
-
-    def test_convolve_of_a_batch(self) -> None:
-        a, v = real(3, 6), real(3, 4)
-        found = mg.func.vmap(lambda a, v: mg.convolve(a, v))(mg.asarray(a), mg.asarray(v))
-        np.testing.assert_allclose(
-            values(found), [np.convolve(x, y) for x, y in zip(a, v, strict=True)]
-        )
+            agree("numpy", "convolve", real(n), real(m), mode)
+            agree("numpy", "convolve", whole(n), whole(m), mode)
 
     @pytest.mark.parametrize(
         "name, args, message",
@@ -665,49 +528,14 @@ class TestProducts:
         raises(ValueError, message, name, *args)
 
 
-def test_a_raw_array_beside_a_tensor() -> None:
-    """Where arrays do not leave an operator to the other operand, either."""
-    for name, args in [
-        ("dot", (real(3, 3), real(3, 3))),
-        ("inner", (real(3), real(3))),
-        ("outer", (real(2), real(3))),
-        ("kron", (real(2, 2), real(3))),
-        ("convolve", (real(3), real(2))),
-        ("interp", (real(4), POINTS, real(5))),
-        ("gradient", (real(4), POINTS[:4])),
-    ]:
-        for i in range(len(args)):
-            given = [
-                mg.asarray(a, backend="strict", requires_grad=k == i) for k, a in enumerate(args)
-            ]
-            mixed = [t if k == i else t.array for k, t in enumerate(given)]
-            found = getattr(mg, name)(*mixed)
-            assert found.requires_grad
-            np.testing.assert_allclose(values(found), getattr(np, name)(*args))
-
-
 # ----- axes, joining and splitting, diagonals -----
 
 
 class TestShapes:
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
-    @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (0, 3)])
-    def test_of_any_shape(self, shape: tuple[int, ...], on: str) -> None:
-        for name in ("transpose", "ravel", "atleast_1d", "atleast_2d"):
-            agree(on, name, real(*shape))
-        agree(on, "ravel", real(*shape), "F")
-        agree(on, "atleast_2d", real(*shape), real(3), 2.0)
-        x = real(*shape)
-        for order in ("C", "F"):
-            np.testing.assert_array_equal(
-                values(mg.flatten(mg.asarray(x, backend=on), order)), x.flatten(order)
-            )
-
-    def test_orders_of_axes(self) -> None:
-        for axes in ((1, 0, 2), (-1, 0, 1), [2, 1, 0]):
-            agree("numpy", "transpose", real(2, 3, 4), axes)
+    def test_several_arrays_and_orders_of_axes(self) -> None:
+        agree("numpy", "atleast_2d", real(2, 3, 4), real(3), 2.0)
+        agree("numpy", "transpose", real(2, 3, 4), [2, 1, 0])
         agree("numpy", "transpose", real(3), 0)
-        agree("numpy", "swapaxes", real(2, 3, 4), 0, -1)
 
     def test_views_and_copies(self) -> None:
         x = mg.asarray(np.zeros((2, 3)))
@@ -797,52 +625,24 @@ class TestShapes:
     ) -> None:
         raises(error, message, name, *args)
 
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
-    @pytest.mark.parametrize("k", [0, 1, -1, 5, -5])
-    def test_diagonals(self, k: int, on: str) -> None:
-        for name, args in [
-            ("diag", (real(3), k)),
-            ("diag", (real(3, 4), k)),
-            ("diagonal", (real(3, 4), k)),
-            ("diagonal", (real(2, 3, 4), k, 0, 2)),
-            ("diagonal", (real(2, 3, 4), k, -1, 0)),
-            ("trace", (real(3, 4), k)),
-            ("trace", (real(2, 3, 4), k, 2, 1)),
-            ("diag", (real(0), k)),
-            ("diag", (whole(3) > 0, k)),
-        ]:
-            agree(on, name, *args)
+    @pytest.mark.parametrize("k", [0, 1, 5, -5])
+    def test_diagonals(self, k: int) -> None:
+        agree("numpy", "diag", real(3, 4), k)
+        agree("numpy", "diagonal", real(2, 3, 4), k, -1, 0)
+        agree("numpy", "trace", real(2, 3, 4), k, 2, 1)
+        agree("numpy", "diag", whole(3) > 0, k)
 
     def test_narrow_integers_are_added_up_as_integers(self) -> None:
         agree("numpy", "trace", np.ones((2, 2), np.int8))
 
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
-    @pytest.mark.parametrize(
-        "args",
-        [
-            (real(6), 2),
-            (real(6), [2, 4]),
-            (real(6, 4), 2, 1),
-            (real(6), [2, 9, -1]),
-            (real(6), [4, 2]),
-            (real(0, 2), 2),
-            (real(3, 4), [], -1),
-        ],
-    )
-    def test_split(self, args: tuple[Any, ...], on: str) -> None:
-        agree(on, "split", *args)
-
     def test_split_at_an_array_of_indices(self) -> None:
         parts = mg.split(mg.asarray(real(6)), np.asarray([1, 3]))
         assert [p.shape for p in parts] == [(1,), (2,), (3,)] and type(parts) is list
+        agree("numpy", "split", real(6), [4, 2])
+        agree("numpy", "split", real(3, 4), [], -1)
 
     @pytest.mark.parametrize("on", ["numpy", "strict"])
     def test_joined(self, on: str) -> None:
-        agree(on, "concatenate", [real(2), real(3)])
-        agree(on, "concatenate", (real(2, 3), real(2, 2)), 1)
-        agree(on, "concatenate", (real(2, 3), real(2, 2)), axis=None)
-        agree(on, "hstack", [real(2), real(3)])
-        agree(on, "hstack", [real(2, 3), real(2, 1)])
         agree(on, "hstack", [np.asarray(2.0), real(2)])
         agree(on, "vstack", [real(3), real(2, 3)])
         if on == "numpy":  # of arrays that can be iterated over, the rows
