@@ -195,6 +195,11 @@ def test_softmax_in_half_precision_does_not_overflow() -> None:
     assert float(mg.max(mg.softmax(mg.asarray(x)))) == float(np.float16(1 / 70_000))
 
 
+def test_quantiles_of_nothing(backend: str) -> None:
+    found = mg.quantile(of(backend, np.zeros((0, 3))), [0.1, 0.2])
+    assert found.shape == (2,) and np.all(np.isnan(values(found)))
+
+
 def test_integers_become_floats(backend: str) -> None:
     x = of(backend, np.arange(6).reshape(2, 3))
     for name in (

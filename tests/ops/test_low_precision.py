@@ -64,7 +64,10 @@ def made(name: str) -> Low:
     )
 
 
-@pytest.fixture(params=["numpy float16", "jax bfloat16"])
+ON_JAX = pytest.param("jax bfloat16", marks=pytest.mark.sweep)  # which compiles each operation
+
+
+@pytest.fixture(params=["numpy float16", ON_JAX])
 def low(request: pytest.FixtureRequest) -> Low:
     return made(request.param)
 
@@ -119,7 +122,7 @@ def test_every_operation_in_numpy(name: str) -> None:
         pytest.skip(f"NumPy refuses it: {refused[0]}")
 
 
-ON_JAX = (
+COMPILED = (
     "exp",
     "divide",
     "pow",
@@ -132,7 +135,7 @@ ON_JAX = (
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", ON_JAX)
+@pytest.mark.parametrize("name", COMPILED)
 def test_operations_in_jax(name: str) -> None:
     refused = sweep(made("jax bfloat16"), OPS[name], next(swept(OPS[name])), tolerance=0.25)
     if refused:
@@ -322,7 +325,9 @@ def test_many_uses_of_an_intermediate_and_of_a_leaf_with_a_gradient(low: Low) ->
 
 @pytest.mark.parametrize("cotangent", [1.0, 1000.0])
 @pytest.mark.parametrize("name", ["mean", "var", "std"])
-@pytest.mark.parametrize("dtype", ["numpy float16", "jax float16", "jax bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["numpy float16", pytest.param("jax float16", marks=pytest.mark.sweep), ON_JAX]
+)
 def test_moments_of_many(dtype: str, name: str, cotangent: float) -> None:
     """Their number is more than float16 holds."""
     low, n = made(dtype), 100_000
@@ -473,13 +478,12 @@ REDUCTIONS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
 BRIEFLY = ("ten of 200", "matrix_norm 1", "prod of many", "std")
 
 
-@pytest.mark.sweep_after(4)
 @pytest.mark.parametrize(
     ("dtype", "name"),
     [
         *(("numpy float16", n) for n in REDUCTIONS),
-        *(("jax float16", n) for n in REDUCTIONS),
-        *(("jax bfloat16", n) for n in BRIEFLY),
+        *(pytest.param("jax float16", n, marks=pytest.mark.sweep) for n in REDUCTIONS),
+        *(pytest.param("jax bfloat16", n, marks=pytest.mark.sweep) for n in BRIEFLY),
     ],
 )
 def test_reductions_are_made_in_a_wider_dtype(dtype: str, name: str) -> None:
@@ -561,6 +565,7 @@ def test_mixed_with_float32(low: Low) -> None:
     np.testing.assert_array_equal(exactly(wide.grad), 2)
 
 
+@pytest.mark.sweep
 def test_jit_does_not_change_how_gradients_are_added_up() -> None:
     jax = pytest.importorskip("jax")
     low = made("jax bfloat16")

@@ -54,6 +54,11 @@ def test_a_remainder_of_a_quotient_that_rounds_to_an_integer() -> None:
     )
 
 
+def test_clip_without_bounds() -> None:
+    (g,) = [g for g in gradients(NUMPY, "clip", np.asarray([1.0, np.nan])) if g is not None]
+    np.testing.assert_array_equal(g, [1, 1])
+
+
 INTEGERS = [
     ("i1", [-128, 127, 0, 1, 3]),
     ("i4", [-(2**31), 2**31 - 1, 0, 1]),

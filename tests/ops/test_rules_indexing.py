@@ -300,6 +300,7 @@ TRACED: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize("case", TRACED.values(), ids=TRACED)
 def test_keys_that_are_traced(case: tuple[Any, ...]) -> None:
     """Nothing may ask for a value."""
