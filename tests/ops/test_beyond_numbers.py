@@ -256,78 +256,50 @@ def test_what_is_kept_of_a_softmax() -> None:
 # ----- refusals -----
 
 
+ERRORS: dict[type[Exception], dict[str, Callable[[Any], Any]]] = {
+    ValueError: {
+        "quantile: the method 'best' is not one of linear, lower, higher, nearest, midpoint": lambda x: (
+            mg.quantile(x, 0.5, method="best")
+        ),
+        "quantile: q must be between 0 and 1, but it is 1.5": lambda x: mg.quantile(x, 1.5),
+        "nanpercentile: q must be between 0 and 100, but it is 101": lambda x: mg.nanpercentile(
+            x, [50, 101]
+        ),
+        r"median: an axis occurs twice in \(0, -2\)": lambda x: mg.median(x, axis=(0, -2)),
+        "nanargmin: a slice has only nan, so it has no minimum": lambda x: mg.nanargmin(x * NAN),
+        r"copy=False would write into the array. Write x\[...\] = nan_to_num\(x\)": lambda x: (
+            mg.nan_to_num(x, copy=False)
+        ),
+        "nanvar: ddof and correction mean the same": lambda x: mg.nanvar(x, ddof=1, correction=1),
+        "average: weights of shape": lambda x: mg.average(x, axis=0, weights=x[0]),
+        "cov: expected an array of at most 2 axes, got 3": lambda x: mg.cov(mg.zeros((1, 2, 3))),
+        "cov: ddof must be an integer, not 0.5": lambda x: mg.cov(x, ddof=0.5),
+        "cov: fweights must have one axis, with a weight for each of the 5 observations": lambda x: (
+            mg.cov(x, fweights=[1, 2])
+        ),
+        "quantile: the method 'linear' does not take weights": lambda x: mg.quantile(
+            x, 0.5, weights=x
+        ),
+    },
+    TypeError: {
+        "median: complex numbers have no order": lambda x: mg.median(x * 1j),
+        "average: a and weights have different shapes; pass axis": lambda x: mg.average(
+            x, weights=x[0]
+        ),
+        "out": lambda x: mg.median(x, out=x),
+    },
+    IndexError: {
+        "median: axis 2 is out of bounds for an array with 2 axes": lambda x: mg.median(x, axis=2),
+    },
+}
+
+
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda x: mg.quantile(x, 0.5, method="best"),
-            ValueError,
-            "quantile: the method 'best' is not one of linear, lower, higher, nearest, midpoint",
-        ),
-        (
-            lambda x: mg.quantile(x, 1.5),
-            ValueError,
-            "quantile: q must be between 0 and 1, but it is 1.5",
-        ),
-        (
-            lambda x: mg.nanpercentile(x, [50, 101]),
-            ValueError,
-            "nanpercentile: q must be between 0 and 100, but it is 101",
-        ),
-        (lambda x: mg.median(x * 1j), TypeError, "median: complex numbers have no order"),
-        (
-            lambda x: mg.median(x, axis=2),
-            IndexError,
-            "median: axis 2 is out of bounds for an array with 2 axes",
-        ),
-        (
-            lambda x: mg.median(x, axis=(0, -2)),
-            ValueError,
-            r"median: an axis occurs twice in \(0, -2\)",
-        ),
-        (
-            lambda x: mg.nanargmin(x * NAN),
-            ValueError,
-            "nanargmin: a slice has only nan, so it has no minimum",
-        ),
-        (
-            lambda x: mg.nan_to_num(x, copy=False),
-            ValueError,
-            r"copy=False would write into the array. Write x\[...\] = nan_to_num\(x\)",
-        ),
-        (
-            lambda x: mg.nanvar(x, ddof=1, correction=1),
-            ValueError,
-            "nanvar: ddof and correction mean the same",
-        ),
-        (
-            lambda x: mg.average(x, weights=x[0]),
-            TypeError,
-            "average: a and weights have different shapes; pass axis",
-        ),
-        (lambda x: mg.average(x, axis=0, weights=x[0]), ValueError, "average: weights of shape"),
-        (
-            lambda x: mg.cov(mg.zeros((1, 2, 3))),
-            ValueError,
-            "cov: expected an array of at most 2 axes, got 3",
-        ),
-        (lambda x: mg.cov(x, ddof=0.5), ValueError, "cov: ddof must be an integer, not 0.5"),
-        (
-            lambda x: mg.cov(x, fweights=[1, 2]),
-            ValueError,
-            "cov: fweights must have one axis, with a weight for each of the 5 observations",
-        ),
-        (
-            lambda x: mg.quantile(x, 0.5, weights=x),
-            ValueError,
-            "quantile: the method 'linear' does not take weights",
-        ),
-        (lambda x: mg.median(x, out=x), TypeError, "out"),
-    ],
+    "error, message", [(error, message) for error, rows in ERRORS.items() for message in rows]
 )
-def test_refusals(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+def test_refusals(error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        call(mg.asarray(REAL))
+        ERRORS[error][message](mg.asarray(REAL))
 
 
 def test_libraries_do_not_mix() -> None:

@@ -29,35 +29,19 @@ def test_windows_of_no_and_all_elements(shape: Any, axis: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "shape, axis, error, message",
-    [
-        (
-            5,
-            0,
-            ValueError,
-            "sliding_window_view: a window of 5 elements is longer than axis 0, which has 4",
-        ),
-        (2, None, ValueError, "sliding_window_view: window_shape has 1 lengths for 3 axes"),
-        ((2, 2), 1, ValueError, "sliding_window_view: window_shape has 2 lengths for 1 axes"),
-        (
-            (-1,),
-            0,
-            ValueError,
-            r"sliding_window_view: window_shape cannot contain negative values: \(-1,\)",
-        ),
-        (2, 3, IndexError, "sliding_window_view: axis 3 is out of bounds for an array with 3 axes"),
-        (
-            1.5,
-            0,
-            TypeError,
-            r"sliding_window_view\(\): argument 'window_shape' must be an integer or",
-        ),
-    ],
-)
-def test_windows_that_there_are_not(
-    shape: Any, axis: Any, error: type[Exception], message: str
-) -> None:
+WINDOW = "sliding_window_view: "
+ERRORS: dict[str, tuple[type[Exception], Any, Any]] = {
+    WINDOW + "a window of 5 elements is longer than axis 0, which has 4": (ValueError, 5, 0),
+    WINDOW + "window_shape has 1 lengths for 3 axes": (ValueError, 2, None),
+    WINDOW + r"window_shape cannot contain negative values: \(-1,\)": (ValueError, (-1,), 0),
+    WINDOW + "axis 3 is out of bounds for an array with 3 axes": (IndexError, 2, 3),
+    r"argument 'window_shape' must be an integer or": (TypeError, 1.5, 0),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_windows_that_there_are_not(message: str) -> None:
+    error, shape, axis = ERRORS[message]
     with pytest.raises(error, match=message):
         mg.sliding_window_view(mg.asarray(X), shape, axis)
 
