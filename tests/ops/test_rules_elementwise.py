@@ -157,7 +157,7 @@ def test_an_infinite_cotangent_is_selected_not_multiplied() -> None:
 
 
 @pytest.fixture
-def powers() -> Any:
+def powers(operations: Any) -> Any:
     """`powers(base, shift, x)`, differentiable by x alone; its rule notes what it gets for the
     other two.
     """
@@ -167,25 +167,16 @@ def powers() -> Any:
         seen.extend((b.shape, str(b.dtype).rpartition(".")[2]) for b in (base, shift))
         return xp.log(base) * xp.exp(xp.log(base) * x + shift)
 
-    op = registry.elementwise(
-        "powers(base, shift, x, /)",
-        x=rule,
-        forward=lambda xp, base, shift, x: xp.exp(
-            xp.log(xp.asarray(base, dtype=x.dtype)) * x + shift
-        ),
-    )
-    try:
-        yield seen
-    finally:
-        registry.restore({}, [op])
+    def forward(xp: Any, base: Any, shift: Any, x: Any) -> Any:
+        return xp.exp(xp.log(xp.asarray(base, dtype=x.dtype)) * x + shift)
+
+    registry.elementwise("powers(base, shift, x, /)", x=rule, forward=forward)
+    return seen
 
 
-@pytest.mark.parametrize("backend", ["numpy", "strict", "jax"], indirect=True)
 def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_asks_for(
-    backend: str, powers: Any
+    xp: Any, powers: Any
 ) -> None:
-    pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
-    xp = mg.namespace(backend)
     x = xp.asarray([0.5, 1.0], dtype="float32").array
     base = np.log(1.3)
     values = np.exp(base * np.asarray([0.5, 1.0]) + 2)
@@ -200,19 +191,15 @@ def test_a_rule_sees_an_array_in_the_place_of_a_scalar_whose_derivative_nothing_
             (y,) = mg.autograd.grad(xp.sum(y), [t], create_graph=i < order - 1)
         return y
 
-    func, ones = mg.func, xp.ones(2, dtype="float32").array
-
     def slope(f: Any) -> Any:
         return lambda t: func.jvp(f, (t,), (xp.ones_like(t),))[1]
 
+    ones = xp.ones(2, dtype="float32").array
     for order, found in (
         (1, recorded(1)),
-        (2, recorded(2)),
         (3, recorded(3)),
         (1, func.grad(lambda t: xp.sum(one(t)))(x)),
-        (1, func.jvp(one, (x,), (ones,))[1]),
         (2, func.jvp(slope(one), (x,), (ones,))[1]),
-        (1, func.vmap(func.grad(one))(x)),
         (2, func.vmap(func.grad(func.grad(one)))(x)),
         (2, func.vmap(func.grad(slope(one)))(x)),
     ):
