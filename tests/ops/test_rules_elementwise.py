@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rule_checks import NUMPY, gradients, strict_raw, to_numpy
+from rule_checks import NUMPY, complexes, gradients, strict_raw, to_numpy
 
 import multigrad as mg
 from multigrad import func, registry
@@ -52,6 +52,14 @@ def test_a_remainder_of_a_quotient_that_rounds_to_an_integer() -> None:
     np.testing.assert_array_equal(
         gradients(NUMPY, "remainder", np.asarray([1.0]), np.asarray([0.1]))[1], [-9.0]
     )
+
+
+def test_real_base_below_zero_with_complex_exponent() -> None:
+    x, exponent = np.asarray([-0.5, -1.5]), complexes(2)
+    for found, wide in zip(
+        gradients(NUMPY, "pow", x, exponent), gradients(NUMPY, "pow", x + 0j, exponent), strict=True
+    ):
+        np.testing.assert_allclose(found, wide if found.dtype.kind == "c" else wide.real)
 
 
 def test_clip_without_bounds() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
-from rule_checks import NUMPY, complexes, gradients, lacking, reals
+from rule_checks import NUMPY, complexes, gradients, lacking, reals, strict_raw, to_numpy
 
 import multigrad as mg
 from multigrad.errors import GradientError
+from multigrad.registry import OPS
 
 NORMS = ("backward", "ortho", "forward")
 COMPLEX, TO_HALF, FROM_HALF = ("fft", "ifft"), ("rfft", "ihfft"), ("irfft", "hfft")
@@ -148,6 +149,16 @@ def test_shifts_and_frequencies_of_the_standard_alone(bare: Any) -> None:
         == bare.rfftfreq(4, dtype=np.float32, device="cpu").dtype
         == np.float32
     )
+
+
+@pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft"])
+def test_the_forms_stay_narrow_on_a_strict_library(name: str) -> None:
+    xp, x = strict_raw(), argument(name, 2, 4)
+    x = x.astype(np.complex64 if x.dtype.kind == "c" else np.float32)
+    found = to_numpy(OPS[f"fft.{name}"].forward["*"](xp, xp.asarray(x), 5, -1, "ortho"))
+    expected = getattr(np.fft, name)(x, n=5, norm="ortho")
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 # ----- the standard, where libraries depart from it -----
