@@ -12,6 +12,8 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +54,22 @@ def stated(
     name: str,
     what: str = "",
     refused: dict[str, str] | None = None,
-    on_torch: Mapping[str, Callable[..., Any]] | None = None,
+    on_torch: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None,
 ) -> list[Case]:
     """The rows of an elementwise operation in the table of the conformance suite.
 
-    refused and on_torch, by the points, are those of `Case`.
+    refused and on_torch, which may be one for all points, are those of `Case`.
     """
     return [
         Case(
             what or name,
             at.where,
-            lambda xp, *args: getattr(xp, name)(*args),
+            lambda xp, *args: function(xp, name)(*args),
             at.args,
             at.gradient,
             at.second,
             refused=(refused or {}) if ">" in at.where else {},
-            on_torch=(on_torch or {}).get(at.where),
+            on_torch=on_torch.get(at.where) if isinstance(on_torch, Mapping) else on_torch,
         )
         for at in KINKS[name]
         if at.page and not is_power(at)
@@ -94,36 +96,44 @@ def stated_powers() -> list[Case]:
     ]
 
 
-def stated_beyond(name: str, on_torch: Callable[..., Any]) -> list[Case]:
-    """The rows of an elementwise operation beyond the standard."""
-    return [
-        Case(
-            name,
-            at.where,
-            lambda xp, x: _beyond(xp, name)(x),
-            at.args,
-            at.gradient,
-            at.second,
-            on_torch=on_torch,
-        )
-        for at in KINKS[name]
-        if at.page
-    ]
+def function(xp: Any, path: str) -> Any:
+    """The function of that name; beyond the standard it is multigrad's, which takes arrays of any
+    backend, or JAX's.
+    """
+    try:
+        return attrgetter(path)(xp)
+    except AttributeError:
+        if xp.__name__.startswith("multigrad"):
+            import multigrad
+
+            return getattr(multigrad, path)
+        import jax
+
+        rooms = (jax.nn, jax.scipy.special)
+        return next(getattr(room, path) for room in rooms if hasattr(room, path))
 
 
-def reduction(
-    name: str, where: str, x: Any, gradient: Any, second: Any = None, **more: Any
+def applied(
+    path: str,
+    where: str,
+    x: Any,
+    gradient: Any,
+    second: Any = None,
+    refused: dict[str, str] | None = None,
+    on_torch: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Case:
-    options = {k: more.pop(k) for k in ("axis", "keepdims", "correction") if k in more}
-    label = name + "".join(f", {k}={v}" for k, v in options.items())
+    """A function of one array."""
+    name = path.rpartition(".")[2]
     return Case(
-        label,
+        name + "".join(f", {k}={v!r}" for k, v in options.items()),
         where,
-        lambda xp, x: getattr(xp, name)(x, **options),
+        lambda xp, x: function(xp, path)(x, **options),
         (x,),
         (gradient,),
         None if second is None else (second,),
-        **more,
+        refused=refused or {},
+        on_torch=on_torch,
     )
 
 
@@ -150,34 +160,6 @@ def listed(x: Any) -> str:
     return text
 
 
-def vector_norm(
-    ord: float, where: str, x: list[Any], gradient: list[Any], second: Any = None, **more: Any
-) -> Case:
-    return Case(
-        f"vector_norm, ord={ord}",
-        where,
-        lambda xp, x: xp.linalg.vector_norm(x, ord=ord),
-        (x,),
-        (gradient,),
-        None if second is None else (second,),
-        **more,
-    )
-
-
-def matrix_norm(
-    ord: Any, where: str, x: list[Any], gradient: list[Any], second: Any = None, **more: Any
-) -> Case:
-    return Case(
-        f"matrix_norm, ord={ord!r}",
-        where,
-        lambda xp, x: xp.linalg.matrix_norm(x, ord=ord),
-        (x,),
-        (gradient,),
-        None if second is None else (second,),
-        **more,
-    )
-
-
 def of_one(
     what: str,
     where: str,
@@ -202,35 +184,10 @@ def named(
     x: list[Any],
     gradient: list[Any],
     on_torch: Callable[..., Any],
-    second: Any = None,
-    **options: Any,
+    **more: Any,
 ) -> Case:
     """A name beyond the standard."""
-    label = name + "".join(f", {k}={v}" for k, v in options.items())
-    return of_one(
-        label,
-        where,
-        lambda xp, x: _beyond(xp, name)(x, **options),
-        x,
-        gradient,
-        second,
-        on_torch=on_torch,
-    )
-
-
-def _beyond(xp: Any, name: str) -> Any:
-    """That function of multigrad, which takes arrays of any backend, or of JAX."""
-    if xp.__name__.startswith("multigrad"):
-        import multigrad
-
-        return getattr(multigrad, name)
-    import jax
-
-    return next(
-        getattr(room, name)
-        for room in (jax.nn, jax.scipy.special, jax.numpy)
-        if hasattr(room, name)
-    )
+    return applied(name, where, x, gradient, on_torch=on_torch, **more)
 
 
 def diagonal(*values: float) -> list[list[float]]:
@@ -240,7 +197,10 @@ def diagonal(*values: float) -> list[list[float]]:
 I2, ZERO2 = diagonal(1, 1), diagonal(0, 0)
 FOUR, BINS = [1.0, 2.0, 3.0, 4.0], [1 + 0j, 2 + 1j, 3 + 0j]
 
-COMPLEX_ONLY = "it takes complex numbers only, as the standard says"
+COMPLEX_ONLY = {"strict": "it takes complex numbers only, as the standard says"}
+TIED = [[0.5, 0.5], [-0.5, 0.5]]
+vector_norm = partial(applied, "linalg.vector_norm")
+matrix_norm = partial(applied, "linalg.matrix_norm")
 
 TABLE: dict[str, list[Case]] = {
     "Absolute value, sign, rounding": [
@@ -324,12 +284,12 @@ TABLE: dict[str, list[Case]] = {
         *stated("atan2"),
     ],
     "Reductions and sorting": [
-        reduction("max", "ties", [1.0, 3.0, 3.0, 3.0], [0, 1 / 3, 1 / 3, 1 / 3]),
-        reduction("min", "ties", [[1.0, 1.0], [3.0, 1.0]], [[1 / 3, 1 / 3], [0, 1 / 3]]),
-        reduction("max", "ties", [[2.0, 2.0], [0.0, 1.0]], [[0.5, 0.5], [0, 1]], axis=1),
-        reduction("min", "ties", [[2.0, 2.0], [0.0, 2.0]], [[0, 0.5], [1, 0.5]], axis=0),
-        reduction("max", "nan", [1.0, NAN, 3.0, NAN], [0, 0.5, 0, 0.5]),
-        reduction("max", "all -inf", [-INF, -INF], [0.5, 0.5]),
+        applied("max", "ties", [1.0, 3.0, 3.0, 3.0], [0, 1 / 3, 1 / 3, 1 / 3]),
+        applied("min", "ties", [[1.0, 1.0], [3.0, 1.0]], [[1 / 3, 1 / 3], [0, 1 / 3]]),
+        applied("max", "ties", [[2.0, 2.0], [0.0, 1.0]], [[0.5, 0.5], [0, 1]], axis=1),
+        applied("min", "ties", [[2.0, 2.0], [0.0, 2.0]], [[0, 0.5], [1, 0.5]], axis=0),
+        applied("max", "nan", [1.0, NAN, 3.0, NAN], [0, 0.5, 0, 0.5]),
+        applied("max", "all -inf", [-INF, -INF], [0.5, 0.5]),
         Case(
             "sort",
             "ties",
@@ -353,30 +313,30 @@ TABLE: dict[str, list[Case]] = {
             ([NAN, 1.0, 0.0],),
             ([100, 10, 1],),
         ),
-        reduction("var", "one element", [3.0], [0], [0]),
-        reduction("std", "one element", [3.0], [0]),
-        reduction("var", "one element", [3.0], [NAN], correction=1),
-        reduction("std", "one element", [3.0], [NAN], correction=1),
-        reduction("var", "constants", [3.0, 3.0], [0, 0], [0, 0]),
-        reduction("std", "constants", [3.0, 3.0], [0, 0], [0, 0]),
-        reduction(
+        applied("var", "one element", [3.0], [0], [0]),
+        applied("std", "one element", [3.0], [0]),
+        applied("var", "one element", [3.0], [NAN], correction=1),
+        applied("std", "one element", [3.0], [NAN], correction=1),
+        applied("var", "constants", [3.0, 3.0], [0, 0], [0, 0]),
+        applied("std", "constants", [3.0, 3.0], [0, 0], [0, 0]),
+        applied(
             "std",
             "one of two rows constant",
             [[3.0, 3.0], [1.0, 3.0]],
             [[0, 0], [-0.5, 0.5]],
             axis=1,
         ),
-        reduction("var", "no degrees of freedom", [1.0, 3.0], [-INF, INF], correction=2),
-        reduction("std", "a nan", [1.0, NAN], [NAN, NAN]),
-        reduction("mean", "nothing", [], []),
-        reduction("sum", "nothing", [], []),
-        reduction("prod", "nothing", [], []),
+        applied("var", "no degrees of freedom", [1.0, 3.0], [-INF, INF], correction=2),
+        applied("std", "a nan", [1.0, NAN], [NAN, NAN]),
+        applied("mean", "nothing", [], []),
+        applied("sum", "nothing", [], []),
+        applied("prod", "nothing", [], []),
     ],
     "Names beyond the standard": [
-        *stated_beyond("relu", lambda xp, x: x.relu()),
-        *stated_beyond("sigmoid", lambda xp, x: x.sigmoid()),
-        *stated_beyond("silu", lambda xp, x: x * x.sigmoid()),
-        *stated_beyond("softplus", lambda xp, x: xp.nn.functional.softplus(x)),
+        *stated("relu", on_torch=lambda xp, x: x.relu()),
+        *stated("sigmoid", on_torch=lambda xp, x: x.sigmoid()),
+        *stated("silu", on_torch=lambda xp, x: x * x.sigmoid()),
+        *stated("softplus", on_torch=lambda xp, x: xp.nn.functional.softplus(x)),
         named(
             "logsumexp",
             "-1000, 1000, 1000",
@@ -392,7 +352,7 @@ TABLE: dict[str, list[Case]] = {
         of_one(
             "softmax(x)[0]",
             "0, 0, -inf",
-            lambda xp, x: _beyond(xp, "softmax")(x)[0],
+            lambda xp, x: function(xp, "softmax")(x)[0],
             [0.0, 0.0, -INF],
             [0.25, -0.25, 0],
             on_torch=lambda xp, x: x.softmax(0)[0],
@@ -401,7 +361,7 @@ TABLE: dict[str, list[Case]] = {
         of_one(
             "log_softmax(x)[0]",
             "0, 0, -inf",
-            lambda xp, x: _beyond(xp, "log_softmax")(x)[0],
+            lambda xp, x: function(xp, "log_softmax")(x)[0],
             [0.0, 0.0, -INF],
             [0.5, -0.5, 0],
             on_torch=lambda xp, x: x.log_softmax(0)[0],
@@ -445,14 +405,14 @@ TABLE: dict[str, list[Case]] = {
             [0.5, 0, 0.5],
             lambda xp, x: x[~x.isnan()].amax(),
         ),
-        *stated_beyond("nan_to_num", lambda xp, x: x.nan_to_num()),
+        *stated("nan_to_num", on_torch=lambda xp, x: x.nan_to_num()),
         named("ptp", "constants", [2.0, 2.0], [0, 0], lambda xp, x: x.amax() - x.amin()),
     ],
     "Products": [
-        reduction("prod", "one zero", [2.0, 0.0, 4.0], [0, 8, 0], [4, 6, 2]),
-        reduction("prod", "two zeros", [0.0, 0.0, 4.0], [0, 0, 0], [4, 4, 0]),
-        reduction("prod", "three zeros", [0.0, 0.0, 0.0], [0, 0, 0], [0, 0, 0]),
-        reduction(
+        applied("prod", "one zero", [2.0, 0.0, 4.0], [0, 8, 0], [4, 6, 2]),
+        applied("prod", "two zeros", [0.0, 0.0, 4.0], [0, 0, 0], [4, 4, 0]),
+        applied("prod", "three zeros", [0.0, 0.0, 0.0], [0, 0, 0], [0, 0, 0]),
+        applied(
             "prod",
             "a zero in a row",
             [[2.0, 0.0], [3.0, 4.0]],
@@ -460,13 +420,11 @@ TABLE: dict[str, list[Case]] = {
             [[1, 1], [1, 1]],
             axis=1,
         ),
-        reduction("prod", "nan", [NAN, 2.0], [2, NAN]),
-        reduction(
+        applied("prod", "nan", [NAN, 2.0], [2, NAN]),
+        applied(
             "cumulative_prod", "one zero", [2.0, 0.0, 4.0, 5.0], [1, 50, 0, 0], [25, 45, 12, 8]
         ),
-        reduction(
-            "cumulative_prod", "two zeros", [2.0, 0.0, 0.0, 5.0], [1, 2, 0, 0], [1, 13, 12, 0]
-        ),
+        applied("cumulative_prod", "two zeros", [2.0, 0.0, 0.0, 5.0], [1, 2, 0, 0], [1, 13, 12, 0]),
     ],
     "Indexing": [
         Case(
@@ -485,64 +443,58 @@ TABLE: dict[str, list[Case]] = {
         ),
     ],
     "Norms": [
-        vector_norm(2, "0", [0.0, 0.0], [0, 0], [0, 0]),
-        vector_norm(2, "complex 0", [0j, 0j], [0j, 0j]),
-        vector_norm(1, "0 in one place", [0.0, -2.0], [0, -1], [0, 0]),
-        vector_norm(3, "0", [0.0, 0.0], [0, 0]),
-        vector_norm(3, "0 in one place", [0.0, 2.0], [0, 1]),
-        vector_norm(0.5, "0", [0.0, 0.0], [0, 0]),
-        vector_norm(math.inf, "0", [0.0, 0.0], [0, 0]),
-        vector_norm(math.inf, "ties", [2.0, -2.0, 1.0], [0.5, -0.5, 0]),
-        vector_norm(-math.inf, "ties", [2.0, -1.0, 1.0], [0, -0.5, 0.5]),
-        vector_norm(-math.inf, "0 in one place", [0.0, 2.0], [0, 0]),
-        vector_norm(-1, "0 in one place", [0.0, 2.0], [0, 0]),
-        vector_norm(-0.5, "0 in one place", [0.0, 2.0], [0, 0]),
-        vector_norm(0, "a count", [0.0, 2.0], [0, 0]),
-        matrix_norm("fro", "0", ZERO2, ZERO2, ZERO2),
-        matrix_norm(1, "ties", [[1.0, 2.0], [-3.0, 2.0]], [[0.5, 0.5], [-0.5, 0.5]]),
-        matrix_norm(-1, "ties", [[1.0, 2.0], [-3.0, 2.0]], [[0.5, 0.5], [-0.5, 0.5]]),
-        matrix_norm(math.inf, "ties", [[1.0, 3.0], [-2.0, 2.0]], [[0.5, 0.5], [-0.5, 0.5]]),
-        matrix_norm(-math.inf, "ties", [[1.0, 3.0], [-2.0, 2.0]], [[0.5, 0.5], [-0.5, 0.5]]),
-        matrix_norm("nuc", "the identity", I2, I2, ZERO2),
-        matrix_norm(2, "the identity", I2, [[0.5, 0], [0, 0.5]]),
-        matrix_norm(-2, "the identity", I2, [[0.5, 0], [0, 0.5]]),
-        matrix_norm("nuc", "0", ZERO2, ZERO2),
-        matrix_norm(2, "0", ZERO2, ZERO2),
+        vector_norm("0", [0.0, 0.0], [0, 0], [0, 0], ord=2),
+        vector_norm("complex 0", [0j, 0j], [0j, 0j], ord=2),
+        vector_norm("0 in one place", [0.0, -2.0], [0, -1], [0, 0], ord=1),
+        vector_norm("0", [0.0, 0.0], [0, 0], ord=3),
+        vector_norm("0 in one place", [0.0, 2.0], [0, 1], ord=3),
+        vector_norm("0", [0.0, 0.0], [0, 0], ord=0.5),
+        vector_norm("0", [0.0, 0.0], [0, 0], ord=INF),
+        vector_norm("ties", [2.0, -2.0, 1.0], [0.5, -0.5, 0], ord=INF),
+        vector_norm("ties", [2.0, -1.0, 1.0], [0, -0.5, 0.5], ord=-INF),
+        vector_norm("0 in one place", [0.0, 2.0], [0, 0], ord=-INF),
+        vector_norm("0 in one place", [0.0, 2.0], [0, 0], ord=-1),
+        vector_norm("0 in one place", [0.0, 2.0], [0, 0], ord=-0.5),
+        vector_norm("a count", [0.0, 2.0], [0, 0], ord=0),
+        matrix_norm("0", ZERO2, ZERO2, ZERO2, ord="fro"),
+        *(matrix_norm("ties", [[1.0, 2.0], [-3.0, 2.0]], TIED, ord=ord) for ord in (1, -1)),
+        *(matrix_norm("ties", [[1.0, 3.0], [-2.0, 2.0]], TIED, ord=ord) for ord in (INF, -INF)),
+        matrix_norm("the identity", I2, I2, ZERO2, ord="nuc"),
+        matrix_norm("the identity", I2, [[0.5, 0], [0, 0.5]], ord=2),
+        matrix_norm("the identity", I2, [[0.5, 0], [0, 0.5]], ord=-2),
+        matrix_norm("0", ZERO2, ZERO2, ord="nuc"),
+        matrix_norm("0", ZERO2, ZERO2, ord=2),
     ],
     "Matrices": [
-        of_one(
-            "det",
+        applied(
+            "linalg.det",
             "rank n - 1",
-            lambda xp, x: xp.linalg.det(x),
             [[1.0, 2.0], [2.0, 4.0]],
             [[4, -2], [-2, 1]],
             [[1, -1], [-1, 1]],
         ),
-        of_one(
-            "det",
+        applied(
+            "linalg.det",
             "rank n - 1, n = 4, two singular values equal",
-            lambda xp, x: xp.linalg.det(x),
             diagonal(0, 1, 1, 2),
             diagonal(2, 0, 0, 0),
             [[5, -2, -2, -1], [-2, 2, 0, 0], [-2, 0, 2, 0], [-1, 0, 0, 1]],
         ),
-        of_one(
-            "det",
+        applied(
+            "linalg.det",
             "rank n - 2",
-            lambda xp, x: xp.linalg.det(x),
             diagonal(0, 0, 3),
             diagonal(0, 0, 0),
             [[3, -3, 0], [-3, 3, 0], [0, 0, 0]],
         ),
-        of_one(
-            "det",
+        applied(
+            "linalg.det",
             "rank n - 2, n = 4",
-            lambda xp, x: xp.linalg.det(x),
             diagonal(0, 0, 3, 5),
             diagonal(0, 0, 0, 0),
             [[15, -15, 0, 0], [-15, 15, 0, 0], [0] * 4, [0] * 4],
         ),
-        of_one("det", "0", lambda xp, x: xp.linalg.det(x), ZERO2, ZERO2, [[1, -1], [-1, 1]]),
+        applied("linalg.det", "0", ZERO2, ZERO2, [[1, -1], [-1, 1]]),
         of_one(
             "eigvalsh",
             "Hermitian",
@@ -609,50 +561,23 @@ TABLE: dict[str, list[Case]] = {
             ZERO2,
             ZERO2,
         ),
-        of_one(
-            "pinv",
+        applied(
+            "linalg.pinv",
             "rank 1",
-            lambda xp, x: xp.linalg.pinv(x),
             [[1.0, 1.0], [1.0, 1.0]],
             [[-0.25, -0.25], [-0.25, -0.25]],
         ),
-        of_one("pinv", "0", lambda xp, x: xp.linalg.pinv(x), ZERO2, ZERO2),
+        applied("linalg.pinv", "0", ZERO2, ZERO2),
     ],
     "Fourier transforms": [
-        of_one(
-            "fft",
-            "4 real numbers",
-            lambda xp, x: xp.real(xp.fft.fft(x)),
-            FOUR,
-            [4, 0, 0, 0],
-            refused={"strict": COMPLEX_ONLY},
+        applied("fft.fft", "4 real numbers", FOUR, [4, 0, 0, 0], refused=COMPLEX_ONLY),
+        applied("fft.fft", "of 2: padded", [1.0, 2.0], [4, 0], refused=COMPLEX_ONLY, n=4),
+        applied("fft.fft", "of 4: cut", FOUR, [2, 0, 0, 0], refused=COMPLEX_ONLY, n=2),
+        applied(
+            "fft.fft", "4 real numbers", FOUR, [2, 0, 0, 0], refused=COMPLEX_ONLY, norm="ortho"
         ),
-        of_one(
-            "fft, n=4",
-            "of 2: padded",
-            lambda xp, x: xp.real(xp.fft.fft(x, n=4)),
-            [1.0, 2.0],
-            [4, 0],
-            refused={"strict": COMPLEX_ONLY},
-        ),
-        of_one(
-            "fft, n=2",
-            "of 4: cut",
-            lambda xp, x: xp.real(xp.fft.fft(x, n=2)),
-            FOUR,
-            [2, 0, 0, 0],
-            refused={"strict": COMPLEX_ONLY},
-        ),
-        of_one(
-            "fft, norm='ortho'",
-            "4 real numbers",
-            lambda xp, x: xp.real(xp.fft.fft(x, norm="ortho")),
-            FOUR,
-            [2, 0, 0, 0],
-            refused={"strict": COMPLEX_ONLY},
-        ),
-        of_one("rfft", "4 real numbers", lambda xp, x: xp.real(xp.fft.rfft(x)), FOUR, [3, 0, 1, 0]),
-        of_one("irfft", "3 bins", lambda xp, z: xp.fft.irfft(z), BINS, [1 + 0j, 0j, 0j]),
+        applied("fft.rfft", "4 real numbers", FOUR, [3, 0, 1, 0]),
+        applied("fft.irfft", "3 bins", BINS, [1 + 0j, 0j, 0j]),
         of_one(
             "irfft(z)[0]",
             "3 bins",
@@ -674,17 +599,11 @@ TABLE: dict[str, list[Case]] = {
             [1 + 0j, 2 + 1j, 3 + 1j],
             [0.2 + 0j, 0.4 + 0j, 0.4 + 0j],
         ),
-        of_one("hfft", "3 bins", lambda xp, z: xp.fft.hfft(z), BINS, [4 + 0j, 0j, 0j]),
+        applied("fft.hfft", "3 bins", BINS, [4 + 0j, 0j, 0j]),
         of_one(
             "hfft(z)[0]", "3 bins", lambda xp, z: xp.fft.hfft(z)[0], BINS, [1 + 0j, 2 + 0j, 1 + 0j]
         ),
-        of_one(
-            "ihfft",
-            "4 real numbers",
-            lambda xp, x: xp.real(xp.fft.ihfft(x)),
-            FOUR,
-            [0.75, 0, 0.25, 0],
-        ),
+        applied("fft.ihfft", "4 real numbers", FOUR, [0.75, 0, 0.25, 0]),
     ],
     "Complex numbers": [
         Case("|z|**2", "1+2i", lambda xp, z: xp.abs(z) ** 2, ([1 + 2j],), ([2 + 4j],)),

@@ -1,7 +1,6 @@
-"""NumPy's names for arrays beyond the standard: values at the edges against NumPy, gradients
-against differences, and what is raised.
+"""NumPy's names for arrays beyond the standard: values at the edges against NumPy, and what is raised.
 
-Rules, dtypes, batching and second derivatives of ordinary arguments are for the conformance suite.
+Ordinary arguments, with their gradients, dtypes and batches, are for the conformance suite.
 """
 
 from __future__ import annotations
@@ -71,47 +70,26 @@ def slopes_agree(function: Callable[..., Any], *args: Any) -> None:
     assert mg.autograd.gradgradcheck(function, [mg.asarray(a, requires_grad=True) for a in args])
 
 
-def raises(error: type[Exception], message: str, name: str, *args: Any, **kwargs: Any) -> None:
-    with pytest.raises(error, match=message):
-        getattr(mg, name)(*mapped(mg.asarray, args), **kwargs)
-
-
 # ----- einsum -----
 
 SUBSCRIPTS: list[tuple[str, list[tuple[int, ...]]]] = [
-    ("ij,jk", [(2, 3), (3, 4)]),
-    ("ij,jk->ki", [(2, 3), (3, 4)]),
     ("ba", [(2, 3)]),
-    ("ii", [(3, 3)]),
     ("iji->j", [(3, 2, 3)]),
     ("iii->i", [(2, 2, 2)]),
     ("iijj->ji", [(2, 2, 3, 3)]),
-    ("ij->", [(2, 3)]),
-    ("i,j->ji", [(3,), (2,)]),
-    ("bij,bjk->kbi", [(2, 3, 4), (2, 4, 5)]),
-    ("bhid,bhjd->bhij", [(2, 2, 3, 4), (2, 2, 5, 4)]),
-    ("ij,ij->i", [(2, 3), (2, 3)]),
-    ("ij,ij", [(2, 3), (2, 3)]),
-    ("ijk,ijk->j", [(2, 3, 4)] * 2),
     ("...ij,...jk", [(2, 1, 3, 4), (5, 4, 2)]),
-    ("...i,...i->...", [(2, 3), (3,)]),
     ("i...,j...->ij...", [(2, 3), (4, 3)]),
     ("...,...", [(2, 3), (3,)]),
     ("...", [()]),
-    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
     ("a,b,c,d->dbca", [(2,), (3,), (2,), (4,)]),
     ("bij,bjk->ik", [(2, 3, 4), (2, 4, 5)]),
-    ("ij,jk", [(2, 1), (3, 4)]),
     ("ij,ij->ij", [(2, 1), (1, 3)]),
     ("iij,jk->ik", [(2, 2, 3), (3, 4)]),
-    ("ijk,kjl->il", [(2, 3, 4), (4, 3, 5)]),
     ("bijk,bljk->bil", [(2, 3, 4, 5), (2, 6, 4, 5)]),
-    ("ij,jk", [(2, 0), (0, 4)]),
     ("ba,b->a", [(0, 3), (0,)]),
     (" i j , j -> i ", [(2, 3), (3,)]),
     ("abc,cd,def->abef", [(2, 3, 4), (4, 2), (2, 3, 2)]),
     ("Za,aZ", [(2, 3), (3, 2)]),
-    ("i,->i", [(3,), ()]),
     (",", [(), ()]),
 ]
 
@@ -121,11 +99,8 @@ class TestEinsum:
     @pytest.mark.parametrize("subscripts, shapes", SUBSCRIPTS, ids=[s for s, _ in SUBSCRIPTS])
     def test_values(self, subscripts: str, shapes: list[tuple[int, ...]], on: str) -> None:
         agree(on, "einsum", subscripts, *(real(*s) for s in shapes))
-        agree(on, "einsum", subscripts, *(np.asarray(real(*s) + 1j * real(*s)) for s in shapes))
         agree(on, "einsum", subscripts, *(whole(*s) for s in shapes))
         agree(on, "einsum", subscripts, *(np.asarray(whole(*s) > 0) for s in shapes))
-        if shapes and (0 not in shapes[0]):
-            slopes_agree(lambda *xs: mg.einsum(subscripts, *xs), *(real(*s) for s in shapes))
 
     @pytest.mark.parametrize("on", ["numpy", "strict"])
     def test_lists_of_subscripts(self, on: str) -> None:
@@ -144,27 +119,11 @@ class TestEinsum:
 
     @pytest.mark.parametrize(
         "optimize",
-        [
-            True,
-            False,
-            "optimal",
-            "greedy",
-            ("greedy", 10),
-            ["einsum_path", (0, 1, 2, 3)],
-            ["einsum_path", (0, 3), (0, 2), (0, 1)],
-        ],
+        [False, "optimal", ("greedy", 10), ["einsum_path", (0, 3), (0, 2), (0, 1)]],
     )
     def test_orders(self, optimize: Any) -> None:
-        agree(
-            "numpy",
-            "einsum",
-            "ij,jk,kl,il->l",
-            real(2, 3),
-            real(3, 4),
-            real(4, 2),
-            real(2, 2),
-            optimize=optimize,
-        )
+        operands = [real(*shape) for shape in ((2, 3), (3, 4), (4, 2), (2, 2))]
+        agree("numpy", "einsum", "ij,jk,kl,il->l", *operands, optimize=optimize)
 
     def test_the_order_without_opt_einsum(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The cheapest pair first: not the two vectors, whose product would be a matrix."""
@@ -183,101 +142,9 @@ class TestEinsum:
         np.testing.assert_allclose(values(mg.einsum(",ij,->ji", 2.0, mg.asarray(x), 3)), 6 * x.T)
 
     def test_two_operands_are_one_product(self) -> None:
-        a, b = (
-            mg.asarray(real(2, 3), requires_grad=True),
-            mg.asarray(real(3, 4), requires_grad=True),
-        )
-        assert mg.einsum("ij,jk->ik", a, b).grad_fn.name() == "MatmulBackward"
-        assert mg.einsum("ij,jk->ki", a, b).grad_fn.name() == "MatmulBackward"
-
-    @pytest.mark.parametrize(
-        "args, error, message",
-        [
-            (("ij,jk", real(2, 3)), ValueError, "are for 2 operands, but there are 1"),
-            (("ij", real(2, 3), real(2)), ValueError, "are for 1 operands, but there are 2"),
-            (
-                ("ijk", real(2, 3)),
-                ValueError,
-                "operand 0 has 2 axes, fewer than its subscripts in 'ijk'",
-            ),
-            (
-                ("i", real(2, 3)),
-                ValueError,
-                r"operand 0 has 2 axes, more than its subscripts in 'i'; write '\.\.\.'",
-            ),
-            (
-                ("i$", real(2, 3)),
-                ValueError,
-                r"'\$' in the subscripts 'i\$' is none: they are letters",
-            ),
-            (("ij->i->j", real(2, 3)), ValueError, "'-' in the subscripts"),
-            (("ij->i,j", real(2, 3)), ValueError, "',' in the subscripts"),
-            (
-                ("i..j", real(2, 3)),
-                ValueError,
-                r"a '\.' in the subscripts 'i\.\.j' does not belong to the one '\.\.\.' of "
-                r"operand 0",
-            ),
-            (("...i...", real(2, 3)), ValueError, "not belong to the one"),
-            (
-                ("ii", real(2, 3)),
-                ValueError,
-                "the axes that 'i' takes the diagonal of have lengths 2 and 3",
-            ),
-            (
-                ("ij,jk", real(2, 2), real(3, 4)),
-                ValueError,
-                r"'j' has the lengths 2 and 3 in different operands; the shapes are \(2, 2\), \(3, 4\)",
-            ),
-            (
-                ("...,...", real(2), real(3)),
-                ValueError,
-                r"'\.\.\.' has the lengths 2 and 3 in",
-            ),
-            (
-                ("i->j", real(2)),
-                ValueError,
-                "no operand has the subscript 'j' of the result in 'i->j'",
-            ),
-            (("i->ii", real(2)), ValueError, "the result has the subscript 'i' more than once"),
-            (
-                ("...i->i", real(2, 3)),
-                ValueError,
-                r"'\.\.\.' covers axes of the operands, but the result has no",
-            ),
-            ((real(2), [60]), ValueError, "the subscript 60 in a list is out of range"),
-            (
-                (real(2), ["i"]),
-                TypeError,
-                "a subscript in a list is an integer or an ellipsis, not 'i'",
-            ),
-            (
-                (real(2), real(2)),
-                ValueError,
-                "the subscripts come first, as a string; or each operand is followed by a list",
-            ),
-            (("", 2.0), TypeError, "no operand is an array|none of the arguments is an array"),
-        ],
-    )
-    def test_errors(self, args: tuple[Any, ...], error: type[Exception], message: str) -> None:
-        raises(error, message, "einsum", *args)
-
-    @pytest.mark.parametrize(
-        "optimize, error, message",
-        [
-            ("best", TypeError, "optimize is 'best'; it may be True, False, 'greedy', 'optimal'"),
-            ({}, TypeError, "optimize is {}; it may be"),
-            ([(0, 1), (0, 1)], TypeError, "a path that begins with 'einsum_path'"),
-            (["einsum_path", (0, 1)], ValueError, "the path leaves 2 operands to contract"),
-            (
-                ["einsum_path", (0, 5), (0, 1)],
-                ValueError,
-                r"the step \(0, 5\) of the path is invalid: 3 operands are left",
-            ),
-        ],
-    )
-    def test_errors_of_orders(self, optimize: Any, error: type[Exception], message: str) -> None:
-        raises(error, message, "einsum", "i,i,i", real(2), real(2), real(2), optimize=optimize)
+        a, b = (mg.asarray(real(*s), requires_grad=True) for s in ((2, 3), (3, 4)))
+        for subscripts in ("ij,jk->ik", "ij,jk->ki"):
+            assert mg.einsum(subscripts, a, b).grad_fn.name() == "MatmulBackward"
 
 
 # ----- pad -----
@@ -296,32 +163,25 @@ MODES = (
 
 
 class TestPad:
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize("mode", MODES)
-    def test_values(self, mode: str, on: str) -> None:
+    def test_values(self, mode: str) -> None:
         for x, width in itertools.product(
             (real(5), real(1, 2), real(2, 3, 2), whole(3, 4)), (1, 7, (1, 3), 0, (0, 9))
         ):
-            agree(on, "pad", x, width, mode)
+            agree("numpy", "pad", x, width, mode)
 
     @pytest.mark.parametrize(
         "args, kwargs",
         [
-            ((real(2, 3), ((1, 2), (0, 3)), "wrap"), {}),
             ((real(2, 3), ((1,), (3,)), "edge"), {}),
             ((real(2, 3), {1: (1, 2)}), {}),
             ((real(2, 3), {-1: 2}), {}),
-            ((real(2, 3), 1), {"constant_values": ((1, 2), (3, 4))}),
             ((real(2, 3), 2), {"constant_values": (1, 2)}),
             ((real(3), (2,)), {"constant_values": 5}),
             ((real(3), 7, "reflect"), {"reflect_type": "odd"}),
             ((real(3), (7, 2), "symmetric"), {"reflect_type": "odd"}),
             ((real(1), 3, "reflect"), {"reflect_type": "odd"}),
-            ((real(4), 3, "linear_ramp"), {"end_values": (1, -2)}),
-            ((real(2, 3), 2, "mean"), {"stat_length": 2}),
             ((real(2, 5), 2, "maximum"), {"stat_length": ((1, 2), (3, 9))}),
-            ((np.asarray(2.0), 1), {}),
-            ((real(0, 2), 1), {}),
             ((whole(2, 2) > 0, 1), {}),
             ((real(3) + 1j, 2, "linear_ramp"), {}),
             ((whole(3), 2), {"constant_values": 2.7}),
@@ -344,135 +204,32 @@ class TestPad:
         y[0] = 5.0
         assert float(x[0]) == 1.0
 
-    @pytest.mark.parametrize(
-        "args, kwargs, error, message",
-        [
-            (
-                (real(2), 1, "median"),
-                {},
-                ValueError,
-                "the mode 'median' needs the middle of sorted values. Modes are 'constant', 'edge'",
-            ),
-            ((real(2), 1, "nope"), {}, ValueError, "the mode 'nope' is not known"),
-            ((real(2), 1, print), {}, ValueError, "the mode .* writes into arrays"),
-            (
-                (real(2), 1, "edge"),
-                {"constant_values": 1},
-                ValueError,
-                "the mode 'edge' takes no constant_values",
-            ),
-            ((real(2), -1), {}, ValueError, "pad_width must be 0 or more"),
-            ((real(2), 1.5), {}, TypeError, "pad_width must consist of integers"),
-            (
-                (real(2, 3), ((1, 2),) * 3),
-                {},
-                ValueError,
-                "for an array with 2 axes it must be one number",
-            ),
-            (
-                (real(2, 3), {5: 1}),
-                {},
-                IndexError,
-                "pad_width names axis 5, which does not exist in an array with 2 axes",
-            ),
-            (
-                (real(0, 3), 1, "edge"),
-                {},
-                ValueError,
-                "axis 0 has no elements, so only the modes 'constant' and 'empty' can pad it",
-            ),
-            ((real(3), 1, "mean"), {"stat_length": 0}, ValueError, "stat_length must be 1 or more"),
-            (
-                (real(3), 1, "reflect"),
-                {"reflect_type": "both"},
-                ValueError,
-                "reflect_type is 'both'; it must be 'even' or 'odd'",
-            ),
-        ],
-    )
-    def test_errors(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], error: type[Exception], message: str
-    ) -> None:
-        raises(error, message, "pad", *args, **kwargs)
-
 
 # ----- gradient and interp -----
 
 
 class TestGradient:
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize(
         "args, kwargs",
         [
-            ((real(5),), {}),
             ((real(4, 5),), {}),
             ((real(4, 5), 2.0), {}),
             ((real(4, 5), 2.0, np.asarray([0.0, 1.0, 1.5, 3.0, 7.0])), {}),
-            ((real(4, 5),), {"axis": 1}),
             ((real(4, 5),), {"axis": (1, 0)}),
             ((real(4, 5),), {"edge_order": 2}),
             ((real(2),), {}),
             ((whole(6),), {}),
-            ((real(5), np.asarray([0.0, 1.0, 1.5, 3.0, 7.0])), {"edge_order": 2}),
             ((real(4, 5),), {"axis": ()}),
-            ((real(5) + 1j * real(5),), {}),
             ((real(3, 4), np.arange(3), np.arange(4) * 2), {}),
             ((real(5), [0.0, 1.0, 3.0, 4.0, 7.0]), {}),
-            ((real(0, 3),), {"axis": 1}),
         ],
     )
-    def test_values(self, args: tuple[Any, ...], kwargs: dict[str, Any], on: str) -> None:
-        agree(on, "gradient", *args, **kwargs)
+    def test_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        agree("numpy", "gradient", *args, **kwargs)
 
-    def test_by_the_spacing(self) -> None:
-        points = np.asarray([0.0, 1.0, 1.5, 3.0])
-        for order in (1, 2):
-            slopes_agree(
-                lambda f, h, order=order: mg.gradient(f, h, edge_order=order),
-                real(4),
-                np.asarray(0.5),
-            )
-            slopes_agree(
-                lambda f, x, order=order: mg.gradient(f, x, edge_order=order), real(4), points
-            )
-
-    @pytest.mark.parametrize(
-        "args, kwargs, error, message",
-        [
-            (
-                (real(1, 3),),
-                {},
-                ValueError,
-                "axis 0 has length 1; edge_order=1 needs 2 elements at least",
-            ),
-            (
-                (real(2),),
-                {"edge_order": 2},
-                ValueError,
-                "axis 0 has length 2; edge_order=2 needs 3 elements",
-            ),
-            ((real(3),), {"edge_order": 3}, ValueError, "edge_order is 3; it must be 1 or 2"),
-            ((real(3, 3), 1, 2, 3), {}, TypeError, "3 spacings are given for 2 axes"),
-            (
-                (real(3), real(2)),
-                {},
-                ValueError,
-                r"the spacing of axis 0 must be a number, or the 3 coordinates along it; its "
-                r"shape is \(2,\)",
-            ),
-            ((real(3, 3),), {"axis": (0, -2)}, ValueError, "an axis is given twice"),
-            (
-                (real(3),),
-                {"axis": 1},
-                IndexError,
-                "axis 1 is out of bounds for an array with 1 axes",
-            ),
-        ],
-    )
-    def test_errors(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], error: type[Exception], message: str
-    ) -> None:
-        raises(error, message, "gradient", *args, **kwargs)
+    @pytest.mark.parametrize("order", [1, 2])
+    def test_by_the_spacing(self, order: int) -> None:
+        slopes_agree(lambda f, h: mg.gradient(f, h, edge_order=order), real(4), np.asarray(0.5))
 
 
 POINTS = np.asarray([-1.5, -0.5, 0.25, 1.0, 1.75])
@@ -492,21 +249,11 @@ class TestInterp:
                 agree(on, "interp", x, POINTS, real(5), period=1.5)
 
     def test_steps_and_infinite_values(self) -> None:
-        agree(
-            "numpy",
-            "interp",
-            np.asarray([1.0, 2.0, 3.0, 1.5]),
-            np.asarray([1.0, 2.0, 2.0, 3.0, 3.0]),
-            np.arange(5.0),
-        )
+        x, xp = np.asarray([1.0, 2.0, 3.0, 1.5]), np.asarray([1.0, 2.0, 2.0, 3.0, 3.0])
+        agree("numpy", "interp", x, xp, np.arange(5.0))
         with np.errstate(invalid="ignore"):
-            agree(
-                "numpy",
-                "interp",
-                np.asarray([0.5, 1.5, 0.0]),
-                np.asarray([0.0, 1.0, 2.0]),
-                np.asarray([np.inf, np.inf, 1.0]),
-            )
+            fp = np.asarray([np.inf, np.inf, 1.0])
+            agree("numpy", "interp", np.asarray([0.5, 1.5, 0.0]), np.arange(3.0), fp)
 
     def test_lists_and_numbers(self) -> None:
         y = mg.interp(0.5, mg.asarray([0.0, 1.0]), [1.0, 3.0])
@@ -527,44 +274,8 @@ class TestInterp:
         np.testing.assert_allclose(g.item(), slope, atol=1e-8)
 
     def test_keywords_of_numpy(self) -> None:
-        assert (
-            float(
-                mg.interp(x=mg.asarray(0.5), xp=mg.asarray([0.0, 1.0]), fp=mg.asarray([1.0, 3.0]))
-            )
-            == 2.0
-        )
-
-    def test_by_everything(self) -> None:
-        x = np.asarray([-1.7, -1.0, 0.0, 0.6, 2.0])
-        slopes_agree(mg.interp, x, POINTS, real(5))
-        slopes_agree(lambda x, points, fp: mg.interp(x, points, fp, period=5.0), x, POINTS, real(5))
-        slopes_agree(
-            lambda x, fp, left, right: mg.interp(x, mg.asarray(POINTS), fp, left, right),
-            x,
-            real(5),
-            real(),
-            real(),
-        )
-
-    def test_float32_stays(self) -> None:
-        x = mg.asarray(POINTS, dtype="float32")
-        assert mg.interp(x, x, x).dtype == np.float32
-
-    @pytest.mark.parametrize(
-        "args, kwargs, message",
-        [
-            ((real(2), real(0), real(0)), {}, "xp and fp have no elements"),
-            ((real(2), real(2), real(1)), {}, "must have one length; they have 2 and 1"),
-            (
-                (real(2), real(2, 2), real(2)),
-                {},
-                r"must have one axis; their shapes are \(2, 2\) and \(2,\)",
-            ),
-            ((real(2), real(2), real(2)), {"period": 0}, "the period is 0"),
-        ],
-    )
-    def test_errors(self, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
-        raises(ValueError, message, "interp", *args, **kwargs)
+        y = mg.interp(x=mg.asarray(0.5), xp=mg.asarray([0.0, 1.0]), fp=mg.asarray([1.0, 3.0]))
+        assert float(y) == 2.0
 
 
 # ----- products -----
@@ -573,141 +284,42 @@ class TestInterp:
 class TestProducts:
     @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize(
-        "name, shapes",
+        "names, shapes",
         [
-            *(
-                (name, shapes)
-                for name in ("dot", "inner")
-                for shapes in (
-                    ((3,), (3,)),
-                    ((2, 3), (3,)),
-                    ((3, 3), (3, 3)),
-                    ((), (3,)),
-                    ((2, 3), ()),
-                    ((3,), (3, 3)),
-                    ((2, 4, 3), (3,)),
-                    ((2, 3, 3), (4, 3, 3)),
-                    ((0,), (0,)),
-                    ((2, 0), (0,)),
-                    ((0, 3), (3,)),
-                )
-            ),
-            *(
-                (name, shapes)
-                for name in ("outer", "kron")
-                for shapes in (
-                    ((3,), (2,)),
-                    ((2, 3), (4,)),
-                    ((), (3,)),
-                    ((3,), ()),
-                    ((), ()),
-                    ((2, 2), (2, 2)),
-                    ((0,), (3,)),
-                    ((2, 1, 3), (2, 2)),
-                    ((2,), (2, 3)),
-                )
-            ),
+            (("dot", "inner"), ((3,), (3, 3))),
+            (("dot", "inner"), ((2, 3), ())),
+            (("dot", "inner"), ((2, 3, 3), (4, 3, 3))),
+            (("dot", "inner"), ((0, 3), (3,))),
+            (("outer", "kron"), ((3,), ())),
+            (("outer", "kron"), ((), ())),
+            (("outer", "kron"), ((2, 1, 3), (2, 2))),
         ],
     )
-    def test_values(self, name: str, shapes: tuple[tuple[int, ...], ...], on: str) -> None:
-        agree(on, name, *map(np.asarray, (real(*s) for s in shapes)))
-        agree(on, name, *(np.asarray(real(*s) + 1j * real(*s)) for s in shapes))
-        agree(on, name, *(whole(*s) for s in shapes))
+    def test_values(self, names: Any, shapes: tuple[tuple[int, ...], ...], on: str) -> None:
+        for name in names:
+            agree(on, name, *(real(*s) for s in shapes))
+            agree(on, name, *(whole(*s) for s in shapes))
 
     def test_with_numbers(self) -> None:
         for name in ("dot", "inner", "outer", "kron"):
             agree("numpy", name, real(3), 2.0)
             agree("numpy", name, 2.0, real(3))
 
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
     @pytest.mark.parametrize("n, m", [(5, 3), (3, 5), (1, 1), (4, 4), (1, 6)])
-    def test_convolve(self, n: int, m: int, on: str) -> None:
+    def test_convolve(self, n: int, m: int) -> None:
         for mode in ("full", "same", "valid"):
-            agree(on, "convolve", real(n), real(m), mode)
-            agree(on, "convolve", whole(n), whole(m), mode)
-            slopes_agree(
-                lambda a, v, mode=mode: mg.convolve(a, v, mode),
-                real(n) + 1j * real(n),
-                real(m) + 1j * real(m),
-            )
-
-    def test_convolve_of_a_batch(self) -> None:
-        a, v = real(3, 6), real(3, 4)
-        found = mg.func.vmap(lambda a, v: mg.convolve(a, v))(mg.asarray(a), mg.asarray(v))
-        np.testing.assert_allclose(
-            values(found), [np.convolve(x, y) for x, y in zip(a, v, strict=True)]
-        )
-
-    @pytest.mark.parametrize(
-        "name, args, message",
-        [
-            (
-                "dot",
-                (real(2, 3), real(2, 3)),
-                r"the shapes \(2, 3\) and \(2, 3\) do not fit: the axes to sum over have "
-                r"lengths 3 and 2",
-            ),
-            ("inner", (real(2, 3), real(2, 2)), "do not fit: the last axes have lengths 3 and 2"),
-            (
-                "convolve",
-                (real(2, 2), real(2)),
-                r"both operands must have one axis; their shapes are \(2, 2\) and \(2,\)",
-            ),
-            ("convolve", (real(0), real(2)), "an operand has no elements"),
-            (
-                "convolve",
-                (real(2), real(2), "middle"),
-                "the mode is 'middle'; it must be 'full', 'same' or 'valid'",
-            ),
-        ],
-    )
-    def test_errors(self, name: str, args: tuple[Any, ...], message: str) -> None:
-        raises(ValueError, message, name, *args)
-
-
-def test_a_raw_array_beside_a_tensor() -> None:
-    """Where arrays do not leave an operator to the other operand, either."""
-    for name, args in [
-        ("dot", (real(3, 3), real(3, 3))),
-        ("inner", (real(3), real(3))),
-        ("outer", (real(2), real(3))),
-        ("kron", (real(2, 2), real(3))),
-        ("convolve", (real(3), real(2))),
-        ("interp", (real(4), POINTS, real(5))),
-        ("gradient", (real(4), POINTS[:4])),
-    ]:
-        for i in range(len(args)):
-            given = [
-                mg.asarray(a, backend="strict", requires_grad=k == i) for k, a in enumerate(args)
-            ]
-            mixed = [t if k == i else t.array for k, t in enumerate(given)]
-            found = getattr(mg, name)(*mixed)
-            assert found.requires_grad
-            np.testing.assert_allclose(values(found), getattr(np, name)(*args))
+            agree("numpy", "convolve", real(n), real(m), mode)
+            agree("numpy", "convolve", whole(n), whole(m), mode)
 
 
 # ----- axes, joining and splitting, diagonals -----
 
 
 class TestShapes:
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
-    @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (0, 3)])
-    def test_of_any_shape(self, shape: tuple[int, ...], on: str) -> None:
-        for name in ("transpose", "ravel", "atleast_1d", "atleast_2d"):
-            agree(on, name, real(*shape))
-        agree(on, "ravel", real(*shape), "F")
-        agree(on, "atleast_2d", real(*shape), real(3), 2.0)
-        x = real(*shape)
-        for order in ("C", "F"):
-            np.testing.assert_array_equal(
-                values(mg.flatten(mg.asarray(x, backend=on), order)), x.flatten(order)
-            )
-
-    def test_orders_of_axes(self) -> None:
-        for axes in ((1, 0, 2), (-1, 0, 1), [2, 1, 0]):
-            agree("numpy", "transpose", real(2, 3, 4), axes)
+    def test_several_arrays_and_orders_of_axes(self) -> None:
+        agree("numpy", "atleast_2d", real(2, 3, 4), real(3), 2.0)
+        agree("numpy", "transpose", real(2, 3, 4), [2, 1, 0])
         agree("numpy", "transpose", real(3), 0)
-        agree("numpy", "swapaxes", real(2, 3, 4), 0, -1)
 
     def test_views_and_copies(self) -> None:
         x = mg.asarray(np.zeros((2, 3)))
@@ -717,132 +329,24 @@ class TestShapes:
         x.flatten()[0] = 9.0
         assert float(x[0, 0]) == 5.0
 
-    @pytest.mark.parametrize(
-        "name, args, error, message",
-        [
-            (
-                "transpose",
-                (real(2, 3), (0, 0)),
-                ValueError,
-                r"the axes \(0, 0\) are not a permutation of the 2 axes .* To exchange two axes, call "
-                r"swapaxes",
-            ),
-            (
-                "transpose",
-                (real(2, 3), (0, 2)),
-                IndexError,
-                "transpose: axis 2 is out of bounds for an array with 2 axes",
-            ),
-            (
-                "swapaxes",
-                (real(2, 3), 0, 2),
-                IndexError,
-                "swapaxes: axis2 2 is out of bounds for an array with 2 axes",
-            ),
-            (
-                "ravel",
-                (real(2), "K"),
-                ValueError,
-                "ravel: order is 'K': it depends on the memory layout, which array "
-                "API arrays do not report",
-            ),
-            (
-                "ravel",
-                (real(2), "X"),
-                ValueError,
-                "this order does not exist. It may be 'C', row by row, or 'F'",
-            ),
-            (
-                "flatten",
-                (real(2, 3), 1),
-                ValueError,
-                "flatten: order is 1: to flatten some axes only, call reshape",
-            ),
-            (
-                "diag",
-                (real(2, 2, 2),),
-                ValueError,
-                r"the array must have one axis or two; its shape is \(2, 2, 2\)",
-            ),
-            (
-                "diagonal",
-                (real(2),),
-                ValueError,
-                r"diagonal: a diagonal needs two axes; the shape is \(2,\)",
-            ),
-            ("trace", (real(2, 3), 0, 1, -1), ValueError, "trace: axis1 and axis2 are the same, 1"),
-            (
-                "split",
-                (real(5), 2),
-                ValueError,
-                "an axis of length 5 cannot be split into 2 equal sections",
-            ),
-            (
-                "split",
-                (real(5), 0),
-                ValueError,
-                "the number of sections is 0; it must be larger than 0",
-            ),
-            (
-                "split",
-                (real(), 1),
-                IndexError,
-                "split: axis 0 is out of bounds for an array with 0 axes",
-            ),
-            ("hstack", ([],), TypeError, "hstack: none of the arguments is an array"),
-        ],
-    )
-    def test_errors(
-        self, name: str, args: tuple[Any, ...], error: type[Exception], message: str
-    ) -> None:
-        raises(error, message, name, *args)
-
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
-    @pytest.mark.parametrize("k", [0, 1, -1, 5, -5])
-    def test_diagonals(self, k: int, on: str) -> None:
-        for name, args in [
-            ("diag", (real(3), k)),
-            ("diag", (real(3, 4), k)),
-            ("diagonal", (real(3, 4), k)),
-            ("diagonal", (real(2, 3, 4), k, 0, 2)),
-            ("diagonal", (real(2, 3, 4), k, -1, 0)),
-            ("trace", (real(3, 4), k)),
-            ("trace", (real(2, 3, 4), k, 2, 1)),
-            ("diag", (real(0), k)),
-            ("diag", (whole(3) > 0, k)),
-        ]:
-            agree(on, name, *args)
+    @pytest.mark.parametrize("k", [0, 1, 5, -5])
+    def test_diagonals(self, k: int) -> None:
+        agree("numpy", "diag", real(3, 4), k)
+        agree("numpy", "diagonal", real(2, 3, 4), k, -1, 0)
+        agree("numpy", "trace", real(2, 3, 4), k, 2, 1)
+        agree("numpy", "diag", whole(3) > 0, k)
 
     def test_narrow_integers_are_added_up_as_integers(self) -> None:
         agree("numpy", "trace", np.ones((2, 2), np.int8))
 
-    @pytest.mark.parametrize("on", ["numpy", "strict"])
-    @pytest.mark.parametrize(
-        "args",
-        [
-            (real(6), 2),
-            (real(6), [2, 4]),
-            (real(6, 4), 2, 1),
-            (real(6), [2, 9, -1]),
-            (real(6), [4, 2]),
-            (real(0, 2), 2),
-            (real(3, 4), [], -1),
-        ],
-    )
-    def test_split(self, args: tuple[Any, ...], on: str) -> None:
-        agree(on, "split", *args)
-
     def test_split_at_an_array_of_indices(self) -> None:
         parts = mg.split(mg.asarray(real(6)), np.asarray([1, 3]))
         assert [p.shape for p in parts] == [(1,), (2,), (3,)] and type(parts) is list
+        agree("numpy", "split", real(6), [4, 2])
+        agree("numpy", "split", real(3, 4), [], -1)
 
     @pytest.mark.parametrize("on", ["numpy", "strict"])
     def test_joined(self, on: str) -> None:
-        agree(on, "concatenate", [real(2), real(3)])
-        agree(on, "concatenate", (real(2, 3), real(2, 2)), 1)
-        agree(on, "concatenate", (real(2, 3), real(2, 2)), axis=None)
-        agree(on, "hstack", [real(2), real(3)])
-        agree(on, "hstack", [real(2, 3), real(2, 1)])
         agree(on, "hstack", [np.asarray(2.0), real(2)])
         agree(on, "vstack", [real(3), real(2, 3)])
         if on == "numpy":  # of arrays that can be iterated over, the rows
@@ -852,6 +356,150 @@ class TestShapes:
             [mg.asarray(real(2), backend=on), mg.asarray(whole(2), backend=on)], dtype="float32"
         )
         assert str(joined.dtype).endswith("float32")
+
+
+# ----- errors -----
+
+ROW, THREE, MATRIX, NONE = mg.ones(2), mg.ones(3), mg.ones((2, 3)), mg.ones(0)
+SQUARE = mg.ones((2, 2))
+
+
+def contracted(optimize: Any) -> Any:
+    return mg.einsum("i,i,i", ROW, ROW, ROW, optimize=optimize)
+
+
+ERRORS: dict[type[Exception], dict[str, Callable[[], Any]]] = {
+    ValueError: {
+        "are for 2 operands, but there are 1": lambda: mg.einsum("ij,jk", MATRIX),
+        "are for 1 operands, but there are 2": lambda: mg.einsum("ij", MATRIX, ROW),
+        "operand 0 has 2 axes, fewer than its subscripts in 'ijk'": lambda: mg.einsum(
+            "ijk", MATRIX
+        ),
+        r"operand 0 has 2 axes, more than its subscripts in 'i'; write '\.\.\.'": lambda: mg.einsum(
+            "i", MATRIX
+        ),
+        r"'\$' in the subscripts 'i\$' is none: they are letters": lambda: mg.einsum("i$", MATRIX),
+        "',' in the subscripts": lambda: mg.einsum("ij->i,j", MATRIX),
+        r"a '\.' in the subscripts 'i\.\.j' does not belong to the one '\.\.\.' of operand 0": lambda: (
+            mg.einsum("i..j", MATRIX)
+        ),
+        "the axes that 'i' takes the diagonal of have lengths 2 and 3": lambda: mg.einsum(
+            "ii", MATRIX
+        ),
+        r"'j' has the lengths 2 and 3 in different operands; the shapes are \(2, 2\), \(3, 4\)": lambda: (
+            mg.einsum("ij,jk", SQUARE, mg.ones((3, 4)))
+        ),
+        "no operand has the subscript 'j' of the result in 'i->j'": lambda: mg.einsum("i->j", ROW),
+        "the result has the subscript 'i' more than once": lambda: mg.einsum("i->ii", ROW),
+        r"'\.\.\.' covers axes of the operands, but the result has no": lambda: mg.einsum(
+            "...i->i", MATRIX
+        ),
+        "the subscript 60 in a list is out of range": lambda: mg.einsum(ROW, [60]),
+        "the subscripts come first, as a string; or each operand is followed by a list": lambda: (
+            mg.einsum(ROW, ROW)
+        ),
+        "the path leaves 2 operands to contract": lambda: contracted(["einsum_path", (0, 1)]),
+        r"the step \(0, 5\) of the path is invalid: 3 operands are left": lambda: contracted(
+            ["einsum_path", (0, 5), (0, 1)]
+        ),
+        "the mode 'median' needs the middle of sorted values. Modes are 'constant', 'edge'": lambda: (
+            mg.pad(ROW, 1, "median")
+        ),
+        "the mode 'nope' is not known": lambda: mg.pad(ROW, 1, "nope"),
+        "the mode .* writes into arrays": lambda: mg.pad(ROW, 1, print),
+        "the mode 'edge' takes no constant_values": lambda: mg.pad(
+            ROW, 1, "edge", constant_values=1
+        ),
+        "pad_width must be 0 or more": lambda: mg.pad(ROW, -1),
+        "for an array with 2 axes it must be one number": lambda: mg.pad(MATRIX, ((1, 2),) * 3),
+        "axis 0 has no elements, so only the modes 'constant' and 'empty' can pad it": lambda: (
+            mg.pad(mg.ones((0, 3)), 1, "edge")
+        ),
+        "stat_length must be 1 or more": lambda: mg.pad(THREE, 1, "mean", stat_length=0),
+        "reflect_type is 'both'; it must be 'even' or 'odd'": lambda: mg.pad(
+            THREE, 1, "reflect", reflect_type="both"
+        ),
+        "axis 0 has length 1; edge_order=1 needs 2 elements at least": lambda: mg.gradient(
+            mg.ones((1, 3))
+        ),
+        "edge_order is 3; it must be 1 or 2": lambda: mg.gradient(THREE, edge_order=3),
+        r"the spacing of axis 0 must be a number, or the 3 coordinates along it; its shape is "
+        r"\(2,\)": lambda: mg.gradient(THREE, ROW),
+        "an axis is given twice": lambda: mg.gradient(MATRIX, axis=(0, -2)),
+        "xp and fp have no elements": lambda: mg.interp(ROW, NONE, NONE),
+        "must have one length; they have 2 and 1": lambda: mg.interp(ROW, ROW, mg.ones(1)),
+        r"must have one axis; their shapes are \(2, 2\) and \(2,\)": lambda: mg.interp(
+            ROW, SQUARE, ROW
+        ),
+        "the period is 0": lambda: mg.interp(ROW, ROW, ROW, period=0),
+        r"the shapes \(2, 3\) and \(2, 3\) do not fit: the axes to sum over have lengths 3 and 2": lambda: (
+            mg.dot(MATRIX, MATRIX)
+        ),
+        "do not fit: the last axes have lengths 3 and 2": lambda: mg.inner(MATRIX, SQUARE),
+        r"both operands must have one axis; their shapes are \(2, 2\) and \(2,\)": lambda: (
+            mg.convolve(SQUARE, ROW)
+        ),
+        "an operand has no elements": lambda: mg.convolve(NONE, ROW),
+        "the mode is 'middle'; it must be 'full', 'same' or 'valid'": lambda: mg.convolve(
+            ROW, ROW, "middle"
+        ),
+        r"the axes \(0, 0\) are not a permutation of the 2 axes .* To exchange two axes, call "
+        r"swapaxes": lambda: mg.transpose(MATRIX, (0, 0)),
+        "ravel: order is 'K': it depends on the memory layout, which array API arrays do not report": lambda: (
+            mg.ravel(ROW, "K")
+        ),
+        "this order does not exist. It may be 'C', row by row, or 'F'": lambda: mg.ravel(ROW, "X"),
+        "flatten: order is 1: to flatten some axes only, call reshape": lambda: mg.flatten(
+            MATRIX, 1
+        ),
+        r"the array must have one axis or two; its shape is \(2, 2, 2\)": lambda: mg.diag(
+            mg.ones((2, 2, 2))
+        ),
+        r"diagonal: a diagonal needs two axes; the shape is \(2,\)": lambda: mg.diagonal(ROW),
+        "trace: axis1 and axis2 are the same, 1": lambda: mg.trace(MATRIX, 0, 1, -1),
+        "an axis of length 5 cannot be split into 2 equal sections": lambda: mg.split(
+            mg.ones(5), 2
+        ),
+        "the number of sections is 0; it must be larger than 0": lambda: mg.split(ROW, 0),
+    },
+    TypeError: {
+        "a subscript in a list is an integer or an ellipsis, not 'i'": lambda: mg.einsum(
+            ROW, ["i"]
+        ),
+        "no operand is an array|none of the arguments is an array": lambda: mg.einsum("", 2.0),
+        "optimize is 'best'; it may be True, False, 'greedy', 'optimal'": lambda: contracted(
+            "best"
+        ),
+        "optimize is {}; it may be": lambda: contracted({}),
+        "a path that begins with 'einsum_path'": lambda: contracted([(0, 1), (0, 1)]),
+        "pad_width must consist of integers": lambda: mg.pad(ROW, 1.5),
+        "3 spacings are given for 2 axes": lambda: mg.gradient(MATRIX, 1, 2, 3),
+        "hstack: none of the arguments is an array": lambda: mg.hstack([]),
+    },
+    IndexError: {
+        "pad_width names axis 5, which does not exist in an array with 2 axes": lambda: mg.pad(
+            MATRIX, {5: 1}
+        ),
+        "axis 1 is out of bounds for an array with 1 axes": lambda: mg.gradient(THREE, axis=1),
+        "transpose: axis 2 is out of bounds for an array with 2 axes": lambda: mg.transpose(
+            MATRIX, (0, 2)
+        ),
+        "swapaxes: axis2 2 is out of bounds for an array with 2 axes": lambda: mg.swapaxes(
+            MATRIX, 0, 2
+        ),
+        "split: axis 0 is out of bounds for an array with 0 axes": lambda: mg.split(
+            mg.asarray(1.0), 1
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "error, message", [(error, message) for error, rows in ERRORS.items() for message in rows]
+)
+def test_errors(error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ERRORS[error][message]()
 
 
 def test_namespaces() -> None:

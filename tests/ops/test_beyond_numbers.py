@@ -1,5 +1,5 @@
-"""Statistics, the nan family, quantiles, softmax and activations: values against NumPy and SciPy,
-edges, dtypes, refusals, methods.
+"""Statistics, the nan family, quantiles, softmax and activations where the conformance suite does not
+compare them with NumPy: at the ends of their ranges, with SciPy, refusals, methods.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad import extend, func
+from multigrad import extend
 from multigrad.errors import MixedBackendsError
 from multigrad.ops.beyond.quantiles import METHODS
 from multigrad.ops.beyond.statistics import cov
 
 INF, NAN = np.inf, np.nan
 RNG = np.random.default_rng(15)
-REAL, HOLED = RNG.normal(size=(4, 5)), RNG.normal(size=(3, 4, 5))
-HOLED.reshape(-1)[::3] = NAN
-AXES = (None, 0, -1, (0, 1))
+REAL = RNG.normal(size=(4, 5))
 
 
 @pytest.fixture(autouse=True)
@@ -52,55 +50,6 @@ def gradient(f: Callable[[Any], Any], x: Any, backend: str = "numpy") -> Any:
 # ----- values, beside NumPy and SciPy -----
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axis", AXES, ids=str)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "median",
-        "nanmedian",
-        "nansum",
-        "nanmean",
-        "nanvar",
-        "nanstd",
-        "nanmin",
-        "nanmax",
-        "nanprod",
-        "ptp",
-    ],
-)
-def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool) -> None:
-    for x in (REAL, HOLED, np.asarray(1.5)) if axis is None else (REAL, HOLED):
-        same(
-            getattr(mg, name)(mg.asarray(x), axis=axis, keepdims=keepdims),
-            getattr(np, name)(x, axis=axis, keepdims=keepdims),
-        )
-        same(
-            getattr(mg, name)(x, axis=axis, keepdims=keepdims),
-            getattr(np, name)(x, axis=axis, keepdims=keepdims),
-        )
-
-
-@pytest.mark.parametrize(
-    "q", [0, 0.3, 1, [0.1, 0.5, 1.0], np.asarray([[0.2, 0.9], [0.0, 1.0]])], ids=str
-)
-@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
-def test_quantiles_are_numpys(name: str, q: Any) -> None:
-    q = (
-        q * 100
-        if isinstance(q, (int, float, np.ndarray)) and "percentile" in name
-        else [100 * part for part in q]
-        if "percentile" in name
-        else q
-    )
-    for x, axis in ((REAL, 0), (REAL, None), (HOLED, -1), (np.arange(7), None)):
-        same(getattr(mg, name)(mg.asarray(x), q, axis=axis), getattr(np, name)(x, q, axis=axis))
-        same(
-            getattr(mg, name)(mg.asarray(x), q, axis=axis, keepdims=True),
-            getattr(np, name)(x, q, axis=axis, keepdims=True),
-        )
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_are_numpys(method: str) -> None:
     for x in (REAL[0], np.asarray([3.0, 1.0]), np.asarray([2.0]), np.asarray([1.0, 7.0, 3.0, 4.0])):
@@ -120,53 +69,14 @@ def test_infinities_between_places() -> None:
     assert float(mg.median(mg.asarray([1.7e308, 1.7e308]))) == 1.7e308
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"rowvar": False},
-        {"bias": True},
-        {"ddof": 0},
-        {"ddof": 9},
-        {"fweights": np.asarray([1, 2, 3, 1, 2])},
-        {"aweights": np.asarray([0.1, 0.2, 0.3, 0.1, 2])},
-    ],
-    ids=str,
-)
-def test_covariances_are_numpys(options: dict[str, Any]) -> None:
-    x = REAL.T if options == {"rowvar": False} else REAL
-    for m in (x, x + 1j * x[::-1], REAL[0]) if "rowvar" not in options else (x,):
-        same(mg.cov(mg.asarray(m), **options), np.cov(m, **options))
-    if options in ({}, {"rowvar": False}):
-        same(mg.corrcoef(mg.asarray(x), **options), np.corrcoef(x, **options))
-        same(
-            mg.corrcoef(mg.asarray(x + 1j * x[::-1]), **options),
-            np.corrcoef(x + 1j * x[::-1], **options),
-        )
-
-
 def test_covariances_of_two_and_of_one() -> None:
-    same(mg.cov(mg.asarray(REAL), REAL[0]), np.cov(REAL, REAL[0]))
     same(mg.corrcoef(REAL[0], mg.asarray(REAL[1])), np.corrcoef(REAL[0], REAL[1]))
+    same(mg.cov(mg.asarray(REAL), ddof=9), np.cov(REAL, ddof=9))  # no degrees of freedom
     assert mg.cov(mg.asarray(REAL[0])).shape == () and mg.corrcoef(mg.asarray(REAL[0])).shape == ()
     assert mg.cov(mg.asarray(REAL.astype(np.float32))).dtype == np.float64
-    assert mg.cov(mg.asarray(REAL), dtype=np.float32).dtype == np.float32
 
 
-def test_averages_are_numpys() -> None:
-    for weights, axis in (
-        (None, None),
-        (np.abs(REAL), None),
-        (np.abs(REAL[0]), 1),
-        (np.abs(REAL[:, 0]), 0),
-        (np.abs(REAL.T), (1, 0)),
-    ):
-        for found, expected in zip(
-            mg.average(mg.asarray(REAL), axis, weights, returned=True),
-            np.average(REAL, axis, weights, returned=True),
-            strict=True,
-        ):
-            same(found, expected)
+def test_averages_by_a_list_of_weights() -> None:
     same(
         mg.average(mg.asarray(REAL), axis=1, weights=[1, 2, 3, 4, 5]),
         np.average(REAL, axis=1, weights=[1, 2, 3, 4, 5]),
@@ -175,19 +85,7 @@ def test_averages_are_numpys() -> None:
     assert type(pair) is tuple and all(isinstance(x, mg.Tensor) for x in pair)
 
 
-def test_scans_indices_and_replacement_are_numpys() -> None:
-    for axis in (None, 0, 1):
-        same(mg.nancumsum(mg.asarray(HOLED), axis), np.nancumsum(HOLED, axis))
-        same(mg.nancumprod(mg.asarray(HOLED), axis), np.nancumprod(HOLED, axis))
-        same(mg.nanargmax(mg.asarray(HOLED), axis), np.nanargmax(HOLED, axis))
-        same(
-            mg.nanargmin(mg.asarray(HOLED), axis, keepdims=True),
-            np.nanargmin(HOLED, axis, keepdims=True),
-        )
-    odd = np.asarray([NAN, INF, -INF, 1.5])
-    same(mg.nan_to_num(mg.asarray(odd)), np.nan_to_num(odd))
-    same(mg.nan_to_num(mg.asarray(odd), nan=1.0, posinf=2.0, neginf=3.0), [1.0, 2.0, 3.0, 1.5])
-    same(mg.nan_to_num(mg.asarray(odd + 1j * odd[::-1])), np.nan_to_num(odd + 1j * odd[::-1]))
+def test_nan_is_replaced_in_a_copy_and_skipped_beside_infinity() -> None:
     whole = np.asarray([1, 2])
     mg.nan_to_num(mg.asarray(whole))[0] = 7  # a copy, as NumPy's
     assert whole.tolist() == [1, 2]
@@ -208,7 +106,7 @@ def test_cov_on_a_library_without_complex_numbers() -> None:
     np.testing.assert_allclose(found, np.cov(x))
 
 
-@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)], ids=str)
 def test_softmax_and_logsumexp_are_scipys(axis: Any) -> None:
     special = pytest.importorskip("scipy.special")
     far = np.asarray([[1000.0, -1000.0, 999.0], [-INF, 2.0, 1.0], [0.0, -40.0, -60.0]])
@@ -297,24 +195,9 @@ def test_softmax_in_half_precision_does_not_overflow() -> None:
     assert float(mg.max(mg.softmax(mg.asarray(x)))) == float(np.float16(1 / 70_000))
 
 
-def test_of_nothing(backend: str) -> None:
-    nothing = of(backend, np.zeros((0, 3)), requires_grad=True)
-    for f, shape in (
-        (lambda t: mg.median(t, axis=0), (3,)),
-        (lambda t: mg.median(t, axis=1), (0,)),
-        (lambda t: mg.quantile(t, [0.1, 0.2]), (2,)),
-        (lambda t: mg.softmax(t, axis=0), (0, 3)),
-        (mg.sigmoid, (0, 3)),
-        (mg.nansum, ()),
-        (lambda t: mg.nanmean(t, axis=0), (3,)),
-        (mg.log_softmax, (0, 3)),
-        (lambda t: mg.softplus(t), (0, 3)),
-    ):
-        found = f(nothing)
-        assert found.shape == shape
-        assert not np.isfinite(values(found)).any() or f is mg.nansum
-    with pytest.raises(ValueError):
-        mg.ptp(nothing)
+def test_quantiles_of_nothing(backend: str) -> None:
+    found = mg.quantile(of(backend, np.zeros((0, 3))), [0.1, 0.2])
+    assert found.shape == (2,) and np.all(np.isnan(values(found)))
 
 
 def test_integers_become_floats(backend: str) -> None:
@@ -360,71 +243,6 @@ def test_medians_of_many_equal_elements_follow_the_stable_order(backend: str) ->
         same(gradient(lambda t, axis=axis: mg.median(t, axis=axis), x, backend), expected)
 
 
-def test_gradients_are_those_of_jax() -> None:
-    jax = pytest.importorskip("jax")
-    jnp = jax.numpy
-    pairs = [
-        (mg.sigmoid, jax.nn.sigmoid),
-        (mg.silu, jax.nn.silu),
-        (mg.relu, jax.nn.relu),
-        (lambda x: mg.softmax(x, 1), lambda x: jax.nn.softmax(x, 1)),
-        (lambda x: mg.log_softmax(x, 0), lambda x: jax.nn.log_softmax(x, 0)),
-        (lambda x: mg.logsumexp(x, 1), lambda x: jax.nn.logsumexp(x, 1)),
-        *(
-            (lambda x, n=n: getattr(mg, n)(x, axis=0), lambda x, n=n: getattr(jnp, n)(x, axis=0))
-            for n in (
-                "median",
-                "nanmedian",
-                "nanmean",
-                "nanvar",
-                "nanstd",
-                "nanprod",
-                "nanmax",
-                "nancumsum",
-                "ptp",
-            )
-        ),
-        (
-            lambda x: mg.quantile(x, [0.2, 0.7], axis=1),
-            lambda x: jnp.quantile(x, jnp.asarray([0.2, 0.7]), axis=1),
-        ),
-        (mg.cov, jnp.cov),
-        (mg.corrcoef, jnp.corrcoef),
-    ]
-    for ours, theirs in pairs:
-
-        def weighted(xp: Any, y: Any) -> Any:
-            return xp.sum(y * np.random.default_rng(4).normal(size=tuple(y.shape)))
-
-        expected = jax.jit(jax.grad(lambda x, f=theirs: weighted(jnp, f(x))))(jnp.asarray(REAL))
-        same(func.grad(lambda x, f=ours: weighted(mg, f(x)))(REAL), np.asarray(expected), rtol=1e-9)
-
-
-def test_nested_and_batched() -> None:
-    x = RNG.normal(size=(3, 4))
-    for f in (
-        mg.softmax,
-        mg.logsumexp,
-        mg.median,
-        mg.sigmoid,
-        mg.silu,
-        mg.nanmean,
-        mg.ptp,
-        lambda t: mg.quantile(t, 0.3),
-        mg.nanstd,
-        mg.nanmax,
-    ):
-        f_of = lambda t, f=f: mg.sum(f(t * t) * 1.5)
-        slope = func.grad(f_of)
-        same(func.vmap(slope)(x), np.stack([slope(row) for row in x]))
-        same(func.jvp(slope, (x[0],), (x[1],))[1], func.hessian(f_of)(x[0]) @ x[1], rtol=1e-9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # none is computed one by one
-        assert func.vmap(mg.nanargmin)(x).tolist() == np.argmin(x, 1).tolist()
-    qs = np.asarray([0.2, 0.5, 0.8])
-    same(func.vmap(lambda q: mg.quantile(mg.asarray(x), q))(qs), np.quantile(x, qs))
-
-
 def test_what_is_kept_of_a_softmax() -> None:
     """The result alone, so that the argument may be written."""
     x = mg.asarray(REAL, requires_grad=True)
@@ -438,78 +256,50 @@ def test_what_is_kept_of_a_softmax() -> None:
 # ----- refusals -----
 
 
+ERRORS: dict[type[Exception], dict[str, Callable[[Any], Any]]] = {
+    ValueError: {
+        "quantile: the method 'best' is not one of linear, lower, higher, nearest, midpoint": lambda x: (
+            mg.quantile(x, 0.5, method="best")
+        ),
+        "quantile: q must be between 0 and 1, but it is 1.5": lambda x: mg.quantile(x, 1.5),
+        "nanpercentile: q must be between 0 and 100, but it is 101": lambda x: mg.nanpercentile(
+            x, [50, 101]
+        ),
+        r"median: an axis occurs twice in \(0, -2\)": lambda x: mg.median(x, axis=(0, -2)),
+        "nanargmin: a slice has only nan, so it has no minimum": lambda x: mg.nanargmin(x * NAN),
+        r"copy=False would write into the array. Write x\[...\] = nan_to_num\(x\)": lambda x: (
+            mg.nan_to_num(x, copy=False)
+        ),
+        "nanvar: ddof and correction mean the same": lambda x: mg.nanvar(x, ddof=1, correction=1),
+        "average: weights of shape": lambda x: mg.average(x, axis=0, weights=x[0]),
+        "cov: expected an array of at most 2 axes, got 3": lambda x: mg.cov(mg.zeros((1, 2, 3))),
+        "cov: ddof must be an integer, not 0.5": lambda x: mg.cov(x, ddof=0.5),
+        "cov: fweights must have one axis, with a weight for each of the 5 observations": lambda x: (
+            mg.cov(x, fweights=[1, 2])
+        ),
+        "quantile: the method 'linear' does not take weights": lambda x: mg.quantile(
+            x, 0.5, weights=x
+        ),
+    },
+    TypeError: {
+        "median: complex numbers have no order": lambda x: mg.median(x * 1j),
+        "average: a and weights have different shapes; pass axis": lambda x: mg.average(
+            x, weights=x[0]
+        ),
+        "out": lambda x: mg.median(x, out=x),
+    },
+    IndexError: {
+        "median: axis 2 is out of bounds for an array with 2 axes": lambda x: mg.median(x, axis=2),
+    },
+}
+
+
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda x: mg.quantile(x, 0.5, method="best"),
-            ValueError,
-            "quantile: the method 'best' is not one of linear, lower, higher, nearest, midpoint",
-        ),
-        (
-            lambda x: mg.quantile(x, 1.5),
-            ValueError,
-            "quantile: q must be between 0 and 1, but it is 1.5",
-        ),
-        (
-            lambda x: mg.nanpercentile(x, [50, 101]),
-            ValueError,
-            "nanpercentile: q must be between 0 and 100, but it is 101",
-        ),
-        (lambda x: mg.median(x * 1j), TypeError, "median: complex numbers have no order"),
-        (
-            lambda x: mg.median(x, axis=2),
-            IndexError,
-            "median: axis 2 is out of bounds for an array with 2 axes",
-        ),
-        (
-            lambda x: mg.median(x, axis=(0, -2)),
-            ValueError,
-            r"median: an axis occurs twice in \(0, -2\)",
-        ),
-        (
-            lambda x: mg.nanargmin(x * NAN),
-            ValueError,
-            "nanargmin: a slice has only nan, so it has no minimum",
-        ),
-        (
-            lambda x: mg.nan_to_num(x, copy=False),
-            ValueError,
-            r"copy=False would write into the array. Write x\[...\] = nan_to_num\(x\)",
-        ),
-        (
-            lambda x: mg.nanvar(x, ddof=1, correction=1),
-            ValueError,
-            "nanvar: ddof and correction mean the same",
-        ),
-        (
-            lambda x: mg.average(x, weights=x[0]),
-            TypeError,
-            "average: a and weights have different shapes; pass axis",
-        ),
-        (lambda x: mg.average(x, axis=0, weights=x[0]), ValueError, "average: weights of shape"),
-        (
-            lambda x: mg.cov(mg.zeros((1, 2, 3))),
-            ValueError,
-            "cov: expected an array of at most 2 axes, got 3",
-        ),
-        (lambda x: mg.cov(x, ddof=0.5), ValueError, "cov: ddof must be an integer, not 0.5"),
-        (
-            lambda x: mg.cov(x, fweights=[1, 2]),
-            ValueError,
-            "cov: fweights must have one axis, with a weight for each of the 5 observations",
-        ),
-        (
-            lambda x: mg.quantile(x, 0.5, weights=x),
-            ValueError,
-            "quantile: the method 'linear' does not take weights",
-        ),
-        (lambda x: mg.median(x, out=x), TypeError, "out"),
-    ],
+    "error, message", [(error, message) for error, rows in ERRORS.items() for message in rows]
 )
-def test_refusals(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+def test_refusals(error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        call(mg.asarray(REAL))
+        ERRORS[error][message](mg.asarray(REAL))
 
 
 def test_libraries_do_not_mix() -> None:

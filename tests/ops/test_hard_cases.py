@@ -1,5 +1,5 @@
 """Kinks, ties, zeros and singular points: the table of hard_cases.py on every backend, beside
-PyTorch and JAX; products to third order; shapes and dtypes of gradients; what is refused."""
+PyTorch and JAX; products to third order; what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from conftest import BACKENDS, values
 from hard_cases import CASES, OTHERS, Case
 
 import multigrad as mg
-from multigrad.errors import GradientError
 
 
 def on_every_backend(cases: list[Case]) -> Any:
@@ -217,12 +216,11 @@ def test_pytorch() -> None:
 
     for case in CASES:
         others = OTHERS.get(case.id, {})
-        for second in (False, True):
-            expected = (
-                others.get("torch_second", case.second)
-                if second
-                else others.get("torch", case.gradient)
-            )
+        for second, key, ours in (
+            (False, "torch", case.gradient),
+            (True, "torch_second", case.second),
+        ):
+            expected = others.get(key, ours)
             if expected is None:
                 continue
             leaves = [torch.tensor(array(a), requires_grad=True) for a in case.at]
@@ -230,9 +228,8 @@ def test_pytorch() -> None:
             try:
                 check([g.detach().resolve_conj().numpy(force=True) for g in found], expected)
             except AssertionError as error:
-                raise AssertionError(
-                    f"{case.id}, {'second' if second else 'first'} derivative on PyTorch: {error}"
-                ) from None
+                error.add_note(f"{case.id}, {key}")
+                raise
 
 
 @pytest.mark.slow
@@ -253,7 +250,8 @@ def test_jax() -> None:
                 OTHERS.get(case.id, {}).get("jax", case.gradient),
             )
         except AssertionError as error:
-            raise AssertionError(f"{case.id} on JAX: {error}") from None
+            error.add_note(f"{case.id}, JAX")
+            raise
 
 
 def test_the_page_is_the_table() -> None:
@@ -348,178 +346,16 @@ def test_products_over_axes_with_zeros(axis: Any) -> None:
     check([values(g)], [np.reshape(expected, x.shape)])
 
 
-# ----- shapes and dtypes -----
-
-PAIRS = [
-    ((), ()),
-    ((), (3,)),
-    ((3,), (2, 3)),
-    ((1, 3), (2, 1)),
-    ((1, 1, 3), (3,)),
-    ((0,), ()),
-    ((0, 1), (1, 3)),
-    ((2, 3), (1, 1, 1, 1)),
-]
-
-
-NAMES = [
-    "add",
-    "multiply",
-    "divide",
-    "pow",
-    "maximum",
-    "hypot",
-    "atan2",
-    "where",
-    "copysign",
-    "logaddexp",
-    "remainder",
-]
-
-
-@pytest.mark.parametrize(
-    ("backend", "name"),
-    [*itertools.product(("numpy", "strict"), NAMES), ("jax", "multiply"), ("jax", "where")],
-)
-@pytest.mark.parametrize(
-    "dtypes", [("float64", "float64"), ("float32", "float64"), ("float64", "float32")], ids=str
-)
-def test_a_gradient_has_the_shape_and_dtype_of_its_argument(
-    xp: Any, backend: str, name: str, dtypes: tuple[str, str]
-) -> None:
-    for shape1, shape2 in PAIRS[:3] if backend == "jax" else PAIRS:
-        x, v = (
-            xp.asarray(np.full(shape, 1.5).astype(dtype), requires_grad=True)
-            for shape, dtype in zip((shape1, shape2), dtypes, strict=True)
-        )
-        y = xp.where(x > v, x, v) if name == "where" else getattr(xp, name)(x, v)
-        for g, leaf in zip(mg.autograd.grad(xp.sum(y), (x, v)), (x, v), strict=True):
-            assert g.shape == leaf.shape and g.dtype == leaf.dtype, (shape1, shape2)
-
-
-@pytest.mark.parametrize("name", ["multiply", "add", "pow", "matmul", "vecdot"])
-def test_real_arguments_beside_complex_ones_have_real_gradients(xp: Any, name: str) -> None:
-    for dtypes in (("float64", "complex128"), ("complex128", "float64")):
-        x, v = (
-            xp.asarray(np.asarray([[1.5, 2.0], [0.5, 3.0]]).astype(d), requires_grad=True)
-            for d in dtypes
-        )
-        y = getattr(xp, name)(x, v) * 1j
-        gradients = mg.autograd.grad(xp.sum(xp.real(y) + xp.imag(y)), (x, v))
-        assert [g.dtype for g in gradients] == [getattr(xp, d) for d in dtypes]
-
-
-def test_casts(xp: Any) -> None:
-    x = xp.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
-    cotangent = xp.asarray(np.asarray([1j, 2 + 3j]))
-    check(
-        [values(mg.autograd.grad(xp.astype(x, xp.complex128), x, grad_outputs=cotangent)[0])],
-        [[0, 2]],
-    )
-    (g,) = mg.autograd.grad(xp.sum(xp.astype(x, xp.float32)), x)
-    assert g.dtype == xp.float64
-    f = xp.asarray(np.asarray([1.5, 2.5], dtype=np.float32), requires_grad=True)
-    (g,) = mg.autograd.grad(xp.sum(xp.astype(f, xp.float64) ** 2), f)
-    assert g.dtype == xp.float32
-    for dtype in (xp.int64, xp.bool):
-        assert not xp.astype(x, dtype).requires_grad
-    (g,) = mg.autograd.grad(
-        xp.sum(x, dtype=xp.complex128), x, grad_outputs=xp.asarray(np.asarray(2 + 1j))
-    )
-    assert g.dtype == xp.float64
-    check([values(g)], [[2, 2]])
-    c = xp.asarray(np.asarray([1 + 1j, 2.0]), requires_grad=True)
-    condition = xp.asarray(np.asarray([True, False]))
-    for left, right in ((x, c), (c, x)):  # PyTorch fails on this one
-        g1, g2 = mg.autograd.grad(
-            xp.where(condition, left, right), (left, right), grad_outputs=cotangent
-        )
-        assert g1.dtype == left.dtype and g2.dtype == right.dtype
-        check(
-            [values(g1), values(g2)],
-            [[0 if left is x else 1j, 0], [0, 2 + 3j if right is c else 2]],
-        )
-
-
-def test_integers_have_no_gradient(xp: Any) -> None:
-    x, n = xp.asarray(np.asarray([1.0, 2.0]), requires_grad=True), xp.asarray(np.asarray([2, 3]))
-    with pytest.raises(
-        GradientError,
-        match="only Tensors of floating point and complex dtype can require gradients",
-    ):
-        n.requires_grad_()
-    y = xp.take(x, n - 2) * xp.astype(n, xp.float64)
-    (g,) = mg.autograd.grad(xp.sum(y), x)
-    assert g.dtype == x.dtype
-    check([values(g)], [[2, 3]])
-
-
-ANY = np.asarray([[1.5, -2.0], [0.5, 3.0]])
-WITHOUT: dict[str, Any] = {
-    "floor_divide": lambda xp, x: xp.floor_divide(x, xp.asarray(ANY)),
-    "nextafter": lambda xp, x: xp.nextafter(x, xp.asarray(ANY)),
-    "argmax": lambda xp, x: xp.argmax(x),
-    "argsort": lambda xp, x: xp.argsort(x),
-    "equal": lambda xp, x: xp.equal(x, x),
-    "isnan": lambda xp, x: xp.isnan(x),
-    "signbit": lambda xp, x: xp.signbit(x),
-    "ones_like": lambda xp, x: xp.ones_like(x),
-    "matrix_rank": lambda xp, x: xp.linalg.matrix_rank(x),
-    "count_nonzero": lambda xp, x: xp.count_nonzero(x),
-    "any": lambda xp, x: xp.any(x),
-}
-
-
-@pytest.mark.parametrize("name", WITHOUT)
-def test_operations_without_a_gradient(xp: Any, name: str) -> None:
-    y = WITHOUT[name](xp, xp.asarray(ANY.copy(), requires_grad=True))
-    assert not y.requires_grad and y.is_leaf
+# ----- what the page says of zeros and of bad branches -----
 
 
 @pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round", "sign"])
 def test_a_zero_gradient_is_recorded(xp: Any, name: str) -> None:
-    x = xp.asarray(ANY.copy(), requires_grad=True)
+    x = xp.asarray(np.asarray([[1.5, -2.0], [0.5, 3.0]]), requires_grad=True)
     y = getattr(xp, name)(x)
     assert y.requires_grad and y.grad_fn.name() == f"{name.title()}Backward"
     xp.sum(y).backward()
     check([values(x.grad)], [np.zeros((2, 2))])
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sum",
-        "prod",
-        "mean",
-        "cumulative_sum",
-        "cumulative_prod",
-        "sort",
-        "exp",
-        "sqrt",
-        "abs",
-        "reshape",
-        "concat",
-        "take",
-        "where",
-        "matmul",
-        "var",
-    ],
-)
-def test_empty_arrays(xp: Any, name: str) -> None:
-    for shape in ((0,), (0, 2), (2, 0)):
-        x = xp.asarray(np.zeros(shape), requires_grad=True)
-        special = {
-            "reshape": lambda x: xp.reshape(x, (-1, 3)),
-            "concat": lambda x: xp.concat([x, x]),
-            "matmul": lambda x: x @ (x if x.ndim == 1 else xp.matrix_transpose(x)),
-            "take": lambda x: xp.take(x, xp.asarray(np.zeros(0, np.int64)), axis=0),
-            "where": lambda x: xp.where(x > 0, x, 0.0),
-            "cumulative_sum": lambda x: xp.cumulative_sum(x, axis=0),
-            "cumulative_prod": lambda x: xp.cumulative_prod(x, axis=0),
-        }
-        y = special.get(name, lambda x: getattr(xp, name)(x))(x)
-        (g,) = mg.autograd.grad(xp.sum(y), x)
-        assert g.shape == shape and g.dtype == x.dtype
 
 
 def test_the_remedy_for_a_bad_branch(xp: Any) -> None:
@@ -531,8 +367,6 @@ def test_the_remedy_for_a_bad_branch(xp: Any) -> None:
 
 
 # ----- refusals -----
-
-SINGULAR = np.asarray([[1.0, 2.0], [2.0, 4.0]])
 
 
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky"])
@@ -553,7 +387,7 @@ def test_singular_matrices(xp: Any, backend: str, name: str) -> None:
 
 
 def test_slogdet_of_a_singular_matrix(xp: Any, backend: str) -> None:
-    x = xp.asarray(SINGULAR.copy(), requires_grad=True)
+    x = xp.asarray(np.asarray([[1.0, 2.0], [2.0, 4.0]]), requires_grad=True)
     sign, logabsdet = xp.linalg.slogdet(x)
     assert float(sign.detach()) == 0 and float(logabsdet.detach()) == -np.inf
     if backend == "jax":
@@ -563,44 +397,9 @@ def test_slogdet_of_a_singular_matrix(xp: Any, backend: str) -> None:
             mg.autograd.grad(logabsdet, x)
 
 
-HERMITIAN = np.asarray([[2.0, 1 + 1j], [1 - 1j, 5.0]])
-GAUGE: dict[str, Any] = {
-    "eigh": lambda xp, x: xp.sum(xp.real(xp.linalg.eigh(x)[1])),
-    "svd": lambda xp, x: xp.sum(xp.real(xp.linalg.svd(x)[0])),
-    "eig": lambda xp, x: xp.sum(xp.real(xp.linalg.eig(x)[1])),
-}
-
-
-@pytest.mark.parametrize("name", GAUGE)
-def test_losses_that_depend_on_a_phase(xp: Any, name: str) -> None:
-    x = xp.asarray(HERMITIAN.copy(), requires_grad=True)
-    with pytest.raises(
-        RuntimeError,
-        match=r"in the complex case are specified up to multiplication by e\^\{i phi\}. The "
-        r"specified loss",
-    ):
-        mg.autograd.grad(GAUGE[name](xp, x), x)
-
-
-def test_losses_that_depend_on_a_phase_under_jit() -> None:
-    jax = pytest.importorskip("jax")
-    xp = mg.namespace("jax")
-    found = jax.jit(mg.func.grad(lambda x: GAUGE["eigh"](xp, x)))(jax.numpy.asarray(HERMITIAN))
-    assert np.all(np.isnan(found))
-
-
-def test_complete_qr_of_a_tall_matrix(xp: Any) -> None:
-    x = xp.asarray(np.arange(6.0).reshape(3, 2) ** 2, requires_grad=True)
-    q, r = xp.linalg.qr(x, mode="complete")
-    with pytest.raises(
-        RuntimeError, match="not differentiable when mode='complete' and nrows > ncols"
-    ):
-        mg.autograd.grad(xp.sum(q) + xp.sum(r), x)
-
-
 def test_hermitian_gradients_cover_both_triangles(xp: Any) -> None:
     """Although one triangle is read: of a complex matrix the gradient is Hermitian, too."""
-    x = xp.asarray(HERMITIAN.copy(), requires_grad=True)
+    x = xp.asarray(np.asarray([[2.0, 1 + 1j], [1 - 1j, 5.0]]), requires_grad=True)
     for y in (
         xp.linalg.eigvalsh(x)[0],
         xp.real(xp.linalg.cholesky(x)[1, 0]),

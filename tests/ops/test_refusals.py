@@ -8,14 +8,6 @@ import pytest
 import multigrad as mg
 from multigrad.errors import GradientError
 
-BACKENDS = ["numpy", "strict", "jax"]
-
-
-@pytest.fixture(params=BACKENDS)
-def xp(request):
-    pytest.importorskip({"strict": "array_api_strict"}.get(request.param, request.param))
-    return mg.namespace(request.param)
-
 
 def test_passes_values_and_gradients(xp):
     x = xp.asarray([1.0, 2.0], requires_grad=True)

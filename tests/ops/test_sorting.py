@@ -29,16 +29,7 @@ def expected(axis: int = -1, descending: bool = False) -> Any:
 
 
 class TestWrites:
-    @pytest.mark.parametrize(
-        "kwargs",
-        [
-            {},
-            {"descending": True},
-            {"axis": 0},
-            {"stable": False},
-            {"axis": -2, "descending": True},
-        ],
-    )
+    @pytest.mark.parametrize("kwargs", [{}, {"axis": -2, "descending": True}], ids=str)
     def test_to_the_argument(self, xp, kwargs):
         x = xp.asarray(X, requires_grad=True)
         y = x * 1.0
@@ -48,13 +39,6 @@ class TestWrites:
         np.testing.assert_array_equal(
             values(g), expected(kwargs.get("axis", -1), kwargs.get("descending", False))
         )
-
-    def test_to_the_result(self, xp):
-        x = xp.asarray(X, requires_grad=True)
-        z = xp.sort(x)
-        z.detach()[...] = 0.0
-        (g,) = mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS)), x)
-        np.testing.assert_array_equal(values(g), expected())
 
     def test_in_recorded_passes(self, xp):
         x = xp.asarray(X, requires_grad=True)
@@ -72,37 +56,12 @@ class TestWrites:
             y *= -7.0
             return xp.sum(z * z * xp.asarray(WEIGHTS[0]))
 
-        row = xp.asarray(X[0]).array
-        one = mg.func.grad(loss)(row)
-        weights = expected()[0]
-        np.testing.assert_allclose(values(one), 2 * X[0] * weights)
-        np.testing.assert_allclose(
-            values(mg.func.vmap(mg.func.grad(loss))(xp.asarray(np.stack([X[0], X[0]])).array)),
-            np.stack([values(one)] * 2),
-        )
-        np.testing.assert_allclose(
-            values(mg.func.jvp(mg.func.grad(loss), (row,), (row,))[1]), values(one)
-        )
+        row, weights = xp.asarray(X[0]).array, expected()[0]
+        slope = mg.func.grad(loss)
+        np.testing.assert_allclose(values(slope(row)), 2 * X[0] * weights)
+        rows = xp.asarray(np.stack([X[0], X[0]])).array
+        np.testing.assert_allclose(values(mg.func.vmap(slope)(rows)), [2 * X[0] * weights] * 2)
         np.testing.assert_allclose(values(mg.func.hessian(loss)(row)), np.diag(2 * weights))
-        np.testing.assert_allclose(
-            values(mg.func.grad(lambda x: xp.sum(mg.func.grad(loss)(x)))(row)), 2 * weights
-        )
-
-    def test_against_torch(self):
-        torch = pytest.importorskip("torch")
-        for descending in (False, True):
-            x = torch.tensor(X, requires_grad=True)
-            y = x * 1.0
-            z = torch.sort(y, dim=-1, descending=descending, stable=True)[0]
-            y *= -7.0
-            (z * torch.tensor(WEIGHTS)).sum().backward()
-            np.testing.assert_array_equal(expected(descending=descending), x.grad.numpy())
-
-    def test_under_a_compiler(self):
-        jax = pytest.importorskip("jax")
-        xp = mg.namespace("jax")
-        compiled = jax.jit(mg.func.grad(lambda x: xp.sum(xp.sort(x) * xp.asarray(WEIGHTS))))
-        np.testing.assert_array_equal(np.asarray(compiled(jax.numpy.asarray(X))), expected())
 
     def test_of_complex_numbers(self):
         xp = mg.namespace("numpy")
@@ -114,17 +73,6 @@ class TestWrites:
         (g,) = mg.autograd.grad(z, x, grad_outputs=xp.asarray(WEIGHTS[0] * (1 + 2j)))
         order = np.argsort(data, kind="stable")
         np.testing.assert_array_equal(values(g)[order], WEIGHTS[0] * (1 + 2j))
-
-    def test_of_views_and_of_nothing(self, xp):
-        x = xp.asarray(X, requires_grad=True)
-        y = x * 1.0
-        z = xp.sort(y.T, axis=0)
-        y *= 2.0
-        np.testing.assert_array_equal(
-            values(mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS).T), x)[0]), expected()
-        )
-        empty = xp.asarray(X[:, :0], requires_grad=True)
-        assert mg.autograd.grad(xp.sum(xp.sort(empty)), empty)[0].shape == (2, 0)
 
     def test_the_permutation_is_what_is_kept(self, xp):
         x = xp.asarray(X, requires_grad=True)
@@ -139,15 +87,6 @@ class TestWrites:
         np.testing.assert_array_equal(
             values(mg.autograd.grad(xp.sum(z * xp.asarray(WEIGHTS)), x)[0]), expected()
         )
-
-    def test_in_a_checkpoint(self, xp):
-        x = xp.asarray(X).array
-        g = mg.func.grad(
-            lambda x: mg.func.checkpoint(lambda x: xp.sum(xp.sort(x * 2.0) * xp.asarray(WEIGHTS)))(
-                x
-            )
-        )(x)
-        np.testing.assert_array_equal(values(g), 2 * expected())
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def main() -> int:
         print(f"\r{len(errors)} operations", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     rows = [row for name in sorted(errors) for row in sweep.row(name, errors[name])]
-    print(plain(rows))
+    print(*table(rows), sep="\n")
     if options.write:
         write(options.write, rows)
     bad = sweep.complaints(e for found in errors.values() for e in found)
@@ -78,41 +78,23 @@ def number(x: float | None) -> str:
 HEAD = ["operation", "arguments", "gradient", "jvp", "second", "worst at", ""]
 
 
-def plain(rows: list[dict[str, Any]]) -> str:
-    """The table for a terminal."""
-    table = [HEAD, *map(cells, rows)]
-    widths = [max(len(r[i]) for r in table) for i in range(len(HEAD))]
-
-    def line(cells: list[str]) -> str:
-        return "  ".join(
-            c.rjust(w) if 2 <= i <= 4 else c.ljust(w)
-            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-
-    return "\n".join(map(line, table))
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """The table in Markdown."""
+    lines = [HEAD, ["---", "---", "---:", "---:", "---:", "---", "---"], *map(cells, rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
     """Put the table into the file, between its markers."""
-    lines = [
-        f"| {' | '.join(r)} |"
-        for r in [HEAD, ["---", "---", "---:", "---:", "---:", "---", "---"], *map(cells, rows)]
-    ]
-    lines += [
-        "",
-        "Excused:",
-        "",
-        *(
-            f"- {name}, {kind}: {e.reason} (at most {e.absolute:g} epsilon)."
-            for (name, kind), e in EXCUSED.items()
-        ),
-    ]
-    lines += [
-        "",
+    excused = (
+        f"- {name}, {kind}: {e.reason} (at most {e.absolute:g} epsilon)."
+        for (name, kind), e in EXCUSED.items()
+    )
+    taken = (
         f"Taken with python {platform.python_version()}, numpy {np.__version__}, scipy "
-        f"{scipy.__version__}, mpmath {mpmath.__version__}.",
-    ]
-    between_markers(path, lines)
+        f"{scipy.__version__}, mpmath {mpmath.__version__}."
+    )
+    between_markers(path, [*table(rows), "", "Excused:", "", *excused, "", taken])
 
 
 def between_markers(path: Path, lines: list[str], begin: str = BEGIN) -> None:

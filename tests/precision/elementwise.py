@@ -15,8 +15,6 @@ from mpmath import mp
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.core.element import library_named
-from multigrad.dispatch import codegen
 
 from . import points, scalars, special
 from .differences import exact, mixed, slope
@@ -96,14 +94,17 @@ def _over(
         kept = np.isfinite(value)
         columns = [c[kept] for c in columns]
         g = np.full(columns[0].shape, COTANGENT if np.iscomplexobj(value) else 1.0)
-        gradients, seconds = _found(
-            lambda *values: function(name)(*plain, *values, *after), columns, wanted, g
-        )
-        jvps = (
-            {}
-            if op.kind == "composite"
-            else {i: _jvp(op, (plain, columns, after), i) for i in wanted}
-        )
+        call = lambda *values: function(name)(*plain, *values, *after)
+        gradients, seconds = _found(call, columns, wanted, g)
+        tangents = [np.full(c.shape, _weight(c)) for c in columns]
+        jvps = {
+            i: mg.func.jvp(
+                lambda v, i=i: call(*columns[:i], v, *columns[i + 1 :]),
+                (columns[i],),
+                (tangents[i],),
+            )[1]
+            for i in wanted
+        }
     cotangent = exact(g[0].item())
     for k, point in enumerate(zip(*columns, strict=True)):
         x = [exact(v.item()) for v in point]
@@ -115,8 +116,7 @@ def _over(
             yield Error(
                 name, kind, arrays[i], *of_number(gradients[n][k], _gradient(along, cotangent)), at
             )
-            if i in jvps:
-                yield Error(name, kind, "jvp", *of_number(jvps[i][k], _along(along)), at)
+            yield Error(name, kind, "jvp", *of_number(jvps[i][k], _along(along)), at)
         if all(_moderate(v.item()) for v in point):
             found = np.asarray([[s[k] for s in row] for row in seconds])
             yield Error(
@@ -173,17 +173,6 @@ def _found(
 
 def _weight(x: Any) -> Any:
     return COTANGENT if np.iscomplexobj(x) else 1.0
-
-
-def _jvp(op: Any, arguments: tuple[Any, ...], which: int) -> Any:
-    """The derivative along one of the arrays, in forward mode."""
-    raw = library_named("numpy").xp
-    plain, columns, after = arguments
-    values = [*plain, *columns, *after]
-    tangents = [
-        np.full(c.shape, _weight(c)) if i == which else None for i, c in enumerate(columns)
-    ] + [None] * (len(op.arrays) - len(columns))
-    return codegen.jvp(op, raw, values, tangents, codegen._call_raw(op, raw, values))
 
 
 def _derivatives(name: str, f: Any, x: list[Any], i: int) -> list[Any]:

@@ -63,32 +63,22 @@ def _real(x: Any) -> Any:
     return np.asarray(np.frompyfunc(mp.re, 1, 1)(x), dtype=object)
 
 
-def fft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
-    n = x.shape[axis] if n is None else n
-    return _transform(x, n, axis, -1, FORWARD[norm](n))
+def _along(sign: int, scale: Scale, of_half: bool = False, to_half: bool = False) -> Any:
+    """A transform along one axis; of half a spectrum to real values, or to half a spectrum."""
+
+    def function(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
+        if n is None:
+            n = 2 * (x.shape[axis] - 1) if of_half else x.shape[axis]
+        x = _whole(x, n, axis) if of_half else x
+        found = _transform(x, n, axis, sign, scale[norm](n))
+        return _half(found, n, axis) if to_half else _real(found) if of_half else found
+
+    return function
 
 
-def ifft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
-    n = x.shape[axis] if n is None else n
-    return _transform(x, n, axis, 1, INVERSE[norm](n))
-
-
-def rfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
-    return _half(fft(x, n, axis, norm), x.shape[axis] if n is None else n, axis)
-
-
-def ihfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
-    return _half(ifft(x, n, axis, norm), x.shape[axis] if n is None else n, axis)
-
-
-def irfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
-    n = 2 * (x.shape[axis] - 1) if n is None else n
-    return _real(_transform(_whole(x, n, axis), n, axis, 1, INVERSE[norm](n)))
-
-
-def hfft(x: Any, n: Any, axis: int, norm: Any, _: Any = None) -> Any:
-    n = 2 * (x.shape[axis] - 1) if n is None else n
-    return _real(_transform(_whole(x, n, axis), n, axis, -1, FORWARD[norm](n)))
+fft, ifft = _along(-1, FORWARD), _along(1, INVERSE)
+rfft, ihfft = _along(-1, FORWARD, to_half=True), _along(1, INVERSE, to_half=True)
+irfft, hfft = _along(1, INVERSE, of_half=True), _along(-1, FORWARD, of_half=True)
 
 
 def _several(one: Any, last: Any = None) -> Any:
@@ -121,7 +111,12 @@ def _shift(x: Any, axes: Any, sign: int) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    **{f"fft.{f.__name__}": f for f in (fft, ifft, rfft, irfft, hfft, ihfft)},
+    "fft.fft": fft,
+    "fft.ifft": ifft,
+    "fft.rfft": rfft,
+    "fft.irfft": irfft,
+    "fft.hfft": hfft,
+    "fft.ihfft": ihfft,
     "fft.fftn": _several(fft),
     "fft.ifftn": _several(ifft),
     "fft.rfftn": _several(fft, rfft),

@@ -1,7 +1,7 @@
-"""The functions of linear algebra on object arrays, by their definitions.
+"""The functions of linear algebra on object arrays: mpmath's decompositions, and definitions.
 
-Determinants by Leibniz, inverses by Cramer, eigenvalues by Newton's method, eigenvectors from
-adjugates, singular values from x^H x.
+Determinants are those of Leibniz, inverses those of Cramer, which small matrices have whatever the
+sizes of their rows.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _adjugate_tangent(x: Any, dx: Any) -> Any:
 
 
 def _power(x: Any, n: int) -> Any:
-    found = _identity(len(x))
+    found = each(mp.mpf, np.eye(len(x)))
     base = inverse(x) if n < 0 else x
     for _ in range(abs(n)):
         found = found @ base
@@ -140,59 +140,35 @@ def _solve(x1: Any, x2: Any) -> Any:
     return inverse(x1) @ x2
 
 
+def _matrix(x: Any) -> Any:
+    return mp.matrix(x.tolist())
+
+
+def _array(x: Any) -> Any:
+    return np.asarray(x.tolist(), dtype=object).reshape(x.rows, x.cols)
+
+
 def _cholesky(x: Any) -> Any:
-    """Row by row, of the lower triangle."""
-    n = len(x)
-    found = zeros((n, n))
-    for i in range(n):
-        for j in range(i):
-            found[i, j] = (
-                x[i, j] - sum(found[i, k] * mp.conj(found[j, k]) for k in range(j))
-            ) / found[j, j]
-        found[i, i] = mp.sqrt(mp.re(x[i, i]) - sum(abs(found[i, k]) ** 2 for k in range(i)))
-    return found
-
-
-def rounded(x: Any) -> Any:
-    return x.astype(np.complex128 if is_complex(x) else np.float64)
-
-
-def _eigen(x: Any, guesses: Any) -> Any:
-    """Eigenvalues by Newton's method from those in float64, and unit vectors from the adjugate of x
-    - value, a matrix of rank 1.
-    """
-    values, vectors = [], []
-    for guess in guesses:
-        value = mp.mpmathify(guess.item())
-        for _ in range(20):
-            shifted = x - value * _identity(len(x))
-            adjugate = _cofactors(shifted)
-            step = determinant(shifted) / np.trace(adjugate)
-            value += step
-            if abs(step) < mp.mpf(10) ** (2 - mp.dps):
-                break
-        columns = sorted((adjugate[:, j] for j in range(len(x))), key=_size)
-        values.append(value)
-        vectors.append(columns[-1] / _size(columns[-1]))
-    return np.asarray(values, dtype=object), np.stack(vectors, axis=-1)
-
-
-def _identity(n: int) -> Any:
-    return np.asarray([[mp.mpf(i == j) for j in range(n)] for i in range(n)], dtype=object)
-
-
-def _size(x: Any) -> Any:
-    return mp.sqrt(np.sum(each(lambda v: abs(v) ** 2, x)))
+    return _array(mp.cholesky(_matrix(x)))
 
 
 def _eigh(x: Any) -> Any:
-    values, vectors = _eigen((x + adjoint(x)) / 2, np.linalg.eigvalsh(rounded(x)))
-    return each(mp.re, values), vectors
+    values, vectors = mp.eigh(_matrix((x + adjoint(x)) / 2))
+    return _array(values)[:, 0], _array(vectors)
 
 
 def _eig(x: Any) -> Any:
     """In NumPy's order."""
-    return tuple(each(mp.mpc, y) for y in _eigen(x, np.linalg.eig(rounded(x))[0]))
+    values, vectors = mp.eig(_matrix(x))
+    vectors = _array(vectors)
+    guesses = np.linalg.eig(x.astype(np.complex128 if is_complex(x) else np.float64))[0]
+    order = [np.argmin(np.abs(np.asarray(values, complex) - guess)) for guess in guesses]
+    columns = [vectors[:, i] / _size(vectors[:, i]) for i in order]
+    return np.asarray([mp.mpc(values[i]) for i in order]), each(mp.mpc, np.stack(columns, axis=-1))
+
+
+def _size(x: Any) -> Any:
+    return mp.sqrt(np.sum(each(lambda v: abs(v) ** 2, x)))
 
 
 def _qr(x: Any, r: Any) -> Any:
@@ -208,13 +184,9 @@ def _qr(x: Any, r: Any) -> Any:
 
 
 def _svd(x: Any) -> Any:
-    """The reduced one, with the largest value first, from the eigenvectors of x^H x."""
-    if x.shape[0] < x.shape[1]:
-        u, s, vh = _svd(adjoint(x))
-        return adjoint(vh), s, adjoint(u)
-    squares, v = _eigen(adjoint(x) @ x, np.linalg.svd(rounded(x), compute_uv=False) ** 2)
-    s = each(lambda q: mp.sqrt(mp.re(q)), squares)
-    return x @ v / s, s, adjoint(v)
+    """The reduced one."""
+    u, s, vh = map(_array, mp.svd(_matrix(x), full_matrices=False))
+    return u, s[:, 0], vh
 
 
 def _singular_factor(x: Any, ord: Any) -> Any:
