@@ -5,7 +5,6 @@ and in PyTorch.
 from __future__ import annotations
 
 import importlib
-import inspect
 import re
 import warnings
 
@@ -40,39 +39,6 @@ def raised(side):
     error = importlib.import_module(name).GradcheckError
     assert issubclass(error, RuntimeError)
     return error
-
-
-def test_the_module_and_the_function_share_a_name(side):
-    package = "torch" if side.name == "torch" else "multigrad"
-    module = importlib.import_module(f"{package}.autograd.gradcheck")
-    assert (
-        inspect.ismodule(module)
-        and side.autograd.gradcheck is module.gradcheck
-        and side.autograd.gradgradcheck is module.gradgradcheck
-    )
-
-
-@pytest.mark.parametrize("name", ["gradcheck", "gradgradcheck"])
-def test_parameters_are_pytorchs(torch, name):
-    """Names, order, kinds and defaults."""
-    ours, theirs = (
-        inspect.signature(getattr(package.autograd, name)).parameters.values()
-        for package in (mg, torch)
-    )
-    assert [(p.name, p.kind, p.default) for p in ours] == [
-        (p.name, p.kind, p.default) for p in theirs
-    ]
-
-
-@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
-def test_parameters_of_functional_are_pytorchs(torch, name):
-    ours, theirs = (
-        inspect.signature(getattr(package.autograd.functional, name)).parameters.values()
-        for package in (mg, torch)
-    )
-    assert [(p.name, p.kind, p.default) for p in ours] == [
-        (p.name, p.kind, p.default) for p in theirs
-    ]
 
 
 @BOTH_MODES

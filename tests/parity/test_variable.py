@@ -110,21 +110,6 @@ def test_integers_have_no_gradient(side):
         side.autograd.Variable(side.tensor([1], dtype="int64"), requires_grad=True)
 
 
-def test_leaves_and_flags(side):
-    v = side.autograd.Variable(side.tensor([1.0]), requires_grad=True)
-    y = v * 2
-    with pytest.raises(
-        RuntimeError, match="you can only change requires_grad flags of leaf variables"
-    ):
-        y.requires_grad = False
-    assert v.is_leaf and not y.is_leaf and y.grad_fn is not None and v.grad_fn is None
-    v.grad = None
-    v.grad = side.tensor([5.0])
-    same(side, v.grad, [5])
-    with pytest.raises(RuntimeError, match="attempting to assign a gradient of size"):
-        v.grad = side.tensor([5.0, 6.0])
-
-
 def test_where_it_is_found(side):
     package = side.autograd.__name__
     module = sys.modules[f"{package}.variable"]

@@ -47,7 +47,6 @@ ARRAYS: dict[str, Any] = {
     "z": np.array([1 + 0.5j, 0.5 - 1j, -0.25 + 2j, 1.5j, 2.0, -1 + 1j]),
     "w": np.array([0.5 - 1j, 2.0, 1j, 1 + 1j, -0.5, 0.25 - 0.5j]),
     "f": np.array([0.5, 1.25, 0.75, 2.0, 1.5, 0.25], dtype=np.float32),
-    "g": np.array([1.5, 0.5, -1.0, 2.0, 0.25, 1.0], dtype=np.float32),
     "i": np.array([3, 1, 4, 1, 5, 9]),
     "j": np.array([2, 7, 1, 8, 2, 8]),
 }
