@@ -386,12 +386,3 @@ def test_other_names(side):  # F167
     ):
         make(side, lambda ctx, a: (ctx.save_for_forward(3), a * 1)[1]).apply(x)
     make(side, lambda ctx, a: (ctx.save_for_forward(a, None), a * 1)[1]).apply(x)
-
-
-def test_straight_through_and_reversal(side):
-    """The derivative is the one that is written, whatever forward computes."""
-    step = make(side, lambda ctx, a: side.xp.round(a), lambda ctx, g: g)
-    reversal = make(side, lambda ctx, a: a * 1, lambda ctx, g: -g)
-    x = leaf(side, 1.4, 2.6)
-    side.xp.sum(reversal.apply(step.apply(x) ** 2)).backward()
-    same(side, x.grad, [-2, -6])

@@ -78,16 +78,6 @@ def test_without_retain_graph_each_pass_is_whole_or_raises():
         np.testing.assert_allclose(x.grad.array, runs * np.exp([2.0]))
 
 
-def test_a_graph_made_on_one_thread_and_differentiated_on_another(side):
-    x = side.tensor([2.0], requires_grad=True)
-    made = []
-    thread = threading.Thread(target=lambda: made.append(x * x))
-    thread.start()
-    thread.join()
-    side.xp.sum(made[0]).backward()
-    assert side.values(x.grad).tolist() == [4.0]
-
-
 def test_a_thread_starts_enabled_and_keeps_to_itself(side):
     seen = []
     inside, checked = threading.Event(), threading.Event()
