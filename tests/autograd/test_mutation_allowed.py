@@ -338,38 +338,6 @@ def test_an_exception_ends_it() -> None:
         pass
 
 
-def test_threads_have_contexts_of_their_own() -> None:
-    x = leaf(mg)
-    a = x * 1.0
-    ready, go, outcomes = threading.Barrier(3), threading.Barrier(3), {}
-
-    def inside(name: str) -> None:
-        with allowed():
-            t = mg.asarray(X.copy(), requires_grad=True)
-            for _ in range(50):
-                m = t * 1.0
-                p = m * m
-                m += 1.0
-            ready.wait()
-            go.wait()
-            mg.sum(p).backward()
-            outcomes[name] = values(t.grad)
-
-    threads = [threading.Thread(target=inside, args=(n,)) for n in ("one", "two")]
-    for t in threads:
-        t.start()
-    ready.wait()
-    b = a * a  # not in a context
-    a += 1.0
-    go.wait()
-    for t in threads:
-        t.join()
-    close(outcomes["one"], 2 * X)
-    close(outcomes["two"], 2 * X)
-    with pytest.raises(GradientError, match=CHANGED):
-        mg.sum(b).backward()
-
-
 def test_a_thread_in_the_same_context_shares_it_and_another_does_not() -> None:
     x = leaf(mg)
     for shared in (True, False):

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from function_programs import enabled
 
 import multigrad as mg
 from multigrad.autograd import graph as ours
@@ -34,11 +35,11 @@ def test_pack_and_unpack(side, graph, x):
     log = []
 
     def pack(t):
-        log.append(("pack", t.requires_grad, t.grad_fn is not None, t is x, mode(side)))
+        log.append(("pack", t.requires_grad, t.grad_fn is not None, t is x, enabled(side)))
         return t.detach()
 
     def unpack(t):
-        log.append(("unpack", mode(side)))
+        log.append(("unpack", enabled(side)))
         return t
 
     with graph.saved_tensors_hooks(pack, unpack):
@@ -55,14 +56,6 @@ def test_pack_and_unpack(side, graph, x):
     (g,) = side.autograd.grad(side.xp.sum(z), x, create_graph=True)
     assert log == [("unpack", True)] * 3
     np.testing.assert_allclose(gradient(side, g, x), (2 + 4 * np.array([1, 4])) * np.exp([1, 4]))
-
-
-def mode(side):
-    if side.name == "torch":
-        import torch
-
-        return torch.is_grad_enabled()
-    return side.autograd.is_grad_enabled()
 
 
 def test_packing_as_something_else(side, graph, x):

@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from function_programs import enabled
 
 import multigrad as mg
 
@@ -27,14 +28,6 @@ def together(work, threads=THREADS):
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(run, range(threads)))
-
-
-def enabled(side):
-    if side.name == "torch":
-        import torch
-
-        return torch.is_grad_enabled()
-    return side.autograd.is_grad_enabled()
 
 
 def test_graphs_that_share_parameters(side):
