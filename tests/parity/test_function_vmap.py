@@ -420,6 +420,30 @@ class TestOnlyHere:
         ):
             mg.func.vmap(Double.apply)(mg.tensor([1.0, 2.0]))
 
+    def test_once_differentiable(self):
+        class Square(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            @mg.autograd.function.once_differentiable
+            def backward(ctx, g):
+                return g * 2 * ctx.saved_tensors[0]
+
+        total = lambda x: mg.sum(mg.func.vmap(Square.apply)(x) ** 2)
+        x = mg.tensor([1.0, 2.0])
+        assert mg.func.grad(total)(x).tolist() == [4.0, 32.0]
+        with pytest.raises(
+            RuntimeError,
+            match="trying to differentiate twice a function that was marked with "
+            "@once_differentiable",
+        ):
+            mg.func.grad(lambda x: mg.sum(mg.func.grad(total)(x)))(x)
+
     def test_boxed_gradients_and_the_grad_mode(self):
         seen = []
 
