@@ -56,6 +56,7 @@ def test_on_jax(module):
     check(backend("jax"), of(module))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_under_jit(every):
     backend("jax")
