@@ -11,7 +11,7 @@ import pytest
 
 import multigrad as mg
 from multigrad.autograd import grad
-from multigrad.autograd.functional import hessian, jacobian
+from multigrad.autograd.functional import jacobian
 from multigrad.registry import OPS, define
 
 ROWS = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, -1.0, 2.0], [0.0, 0.0, 0.0]]
@@ -59,16 +59,6 @@ class TestGrad:
             np.asarray(ROWS) * [2.0, 4.0, 6.0] + np.asarray([[3.0], [0.0], [6.0], [3.0]]),
         )
 
-    def test_a_graph_may_be_kept_and_freed(self, side, x):
-        y = x**3
-        call = lambda **options: side.autograd.grad(
-            y, x, side.tensor(ROWS), is_grads_batched=True, **options
-        )
-        call(retain_graph=True)
-        call()
-        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
-            call()
-
     def test_create_graph(self, side, x):
         (found,) = side.autograd.grad(
             x**3, x, side.tensor(ROWS), create_graph=True, is_grads_batched=True
@@ -89,11 +79,6 @@ class TestGrad:
             match="The differentiated Tensor at index 1 appears to not have been used in the graph",
         ):
             call()
-
-    def test_inputs_in_a_dictionary(self, side, x):
-        found = side.autograd.grad(x * 2, {"x": x}, side.tensor(ROWS), is_grads_batched=True)
-        assert list(found) == ["x"]
-        same(side.values(found["x"]), 2 * np.asarray(ROWS))
 
     def test_gradients_that_do_not_depend_on_the_batch(self, side, x):
         y = x * 2
@@ -250,23 +235,6 @@ class TestGradOnlyHere:
 
 
 class TestUnderTransformations:
-    def test_inside_grad(self, backend):
-        xp = mg.namespace(backend)
-        rows = xp.asarray(ROWS)
-        total = lambda a: mg.sum(grad(a**3, a, rows, create_graph=True, is_grads_batched=True)[0])
-        found = mg.func.grad(total)(
-            mg.tensor([1.0, 2.0, 3.0], dtype="float64", backend=backend).array
-        )
-        np.testing.assert_allclose(np.asarray(found), np.sum(ROWS, axis=0) * [6.0, 12.0, 18.0])
-
-    def test_inside_vmap(self, backend):
-        x = mg.tensor([1.0, 2.0, 3.0], dtype="float64", backend=backend, requires_grad=True)
-        rows = mg.tensor([ROWS, ROWS], dtype="float64", backend=backend)
-        found = mg.func.vmap(lambda r: grad(x**2, x, r, is_grads_batched=True)[0])(rows)
-        np.testing.assert_allclose(
-            np.asarray(found.array), np.asarray([ROWS, ROWS]) * [2.0, 4.0, 6.0]
-        )
-
     def test_inside_grad_inside_vmap(self, backend):
         points = mg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype="float64", backend=backend)
         rows = mg.tensor(ROWS, dtype="float64", backend=backend)
@@ -431,18 +399,6 @@ class TestVectorizedUnderTransformations:
             lambda a: jacobian(lambda b: b**3, a, create_graph=True, vectorize=True).sum()
         )(raw)
         assert np.asarray(found).tolist() == [6.0, 12.0]
-
-    @MODES
-    def test_hessian_inside_vmap(self, backend, strategy):
-        points = mg.tensor([[1.0, 2.0], [3.0, 4.0]], dtype="float64", backend=backend)
-        found = mg.func.vmap(
-            lambda p: hessian(
-                lambda a: mg.sum(a**3), p, vectorize=True, outer_jacobian_strategy=strategy
-            )
-        )(points)
-        np.testing.assert_allclose(
-            np.asarray(found.array), [np.diag([6.0, 12.0]), np.diag([18.0, 24.0])]
-        )
 
     @MODES
     def test_outputs_of_another_library(self, strategy):

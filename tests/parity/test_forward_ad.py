@@ -4,7 +4,6 @@ backend and in PyTorch.
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
 
 import numpy as np
@@ -402,18 +401,6 @@ class TestGradcheck:
             )
 
 
-def test_names_and_parameters_are_pytorchs(torch):
-    theirs = torch.autograd.forward_ad
-    assert sorted(forward_ad.__all__) == sorted(theirs.__all__)
-    for name in ("enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"):
-        ours, other = (
-            inspect.signature(getattr(m, name)).parameters.values() for m in (forward_ad, theirs)
-        )
-        assert [(p.name, p.kind, p.default) for p in ours] == [
-            (p.name, p.kind, p.default) for p in other
-        ]
-
-
 class TestOnlyHere:
     def test_levels_nest(self, xp):
         x, one = xp.asarray(np.array([2.0])), xp.ones(1, dtype=xp.float64)
@@ -573,28 +560,3 @@ class TestOnlyHere:
             RuntimeError, match="Twice: mark_dirty is not supported in forward mode"
         ):
             apply(lambda ctx, t: t, dirty)
-
-    def test_functions_at_several_levels(self, xp):
-        class Square(Function):
-            @staticmethod
-            def forward(ctx, a):
-                ctx.a = a
-                ctx.save_for_backward(a)
-                return a * a
-
-            @staticmethod
-            def backward(ctx, g):
-                return 2 * g * ctx.saved_tensors[0]
-
-            @staticmethod
-            def jvp(ctx, t):
-                return 2 * t * ctx.a
-
-        x, one = xp.asarray(np.array(3.0)).array, xp.asarray(np.array(1.0)).array
-        forward = lambda f: lambda a: mg.func.jvp(f, (a,), (one,))[1]
-        cube = lambda a: Square.apply(a) * a
-        for d in (forward, mg.func.grad):
-            for e in (forward, mg.func.grad):
-                assert float(d(e(cube))(x)) == 18.0
-                for f in (forward, mg.func.grad):
-                    assert float(d(e(f(cube)))(x)) == 6.0

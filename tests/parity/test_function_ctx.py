@@ -14,7 +14,7 @@ from function_programs import enabled, exp_function, leaf, make, same, square_fu
 # What is saved
 
 
-def test_saved_tensors(side):
+def test_saved_tensors(side):  # F157, F159, F160, F162
     x = leaf(side, 1.0, 2.0)
 
     def forward(ctx, a):
@@ -45,7 +45,7 @@ def test_saved_tensors(side):
         y.backward()
 
 
-def test_saved_tensors_are_checked_when_they_are_used(side):
+def test_saved_tensors_are_checked_when_they_are_used(side):  # F161
     F = square_function(side)
     hint = (
         r"modified by an inplace operation: .*\[2\]\], which is output 0 of Mul.*is at "
@@ -121,7 +121,7 @@ def doubling(side):
     return make(side, forward, lambda ctx, g: g * 2)
 
 
-def test_mark_dirty(side):
+def test_mark_dirty(side):  # F163
     F = doubling(side)
     x = leaf(side, 1.0, 2.0)
     b = x * 3
@@ -139,7 +139,7 @@ def test_mark_dirty(side):
     assert F.apply(c) is c and not c.requires_grad and c._version == 2
 
 
-def test_mark_dirty_saved_and_with_constants(side):
+def test_mark_dirty_saved_and_with_constants(side):  # F163
     def forward(ctx, a, b):
         ctx.mark_dirty(a)  # before it happens
         ctx.save_for_backward(a)
@@ -156,7 +156,7 @@ def test_mark_dirty_saved_and_with_constants(side):
     same(side, x.grad, [5])
 
 
-def test_mark_dirty_errors(side):
+def test_mark_dirty_errors(side):  # F163
     F = doubling(side)
     x = leaf(side, 1.0, 2.0)
     with pytest.raises(
@@ -266,7 +266,7 @@ def test_once_differentiable(side):
     same(side, x.grad, [6])
 
 
-def test_double_backward_through_what_is_saved(side):
+def test_double_backward_through_what_is_saved(side):  # F170
     def forward(ctx, a, b):
         y = a * side.xp.exp(b)
         ctx.save_for_backward(a, b, y)
@@ -376,32 +376,3 @@ def test_hooks_for_saved_tensors(side):
     )
     with pytest.raises(RuntimeError, match="None is forbidden"):
         saved.register_hooks(pack, lambda t: t)
-
-
-def test_anomaly_mode(side):
-    def backward(ctx, g):
-        raise ValueError("bad")
-
-    x = leaf(side, 1.0)
-    with (
-        pytest.warns(
-            UserWarning,
-            match="Error detected in MyFBackward. Traceback of forward call that caused the error",
-        ),
-        pytest.warns(UserWarning, match="Anomaly Detection has been enabled"),
-        pytest.raises(ValueError, match="bad"),
-        side.autograd.detect_anomaly(),
-    ):
-        side.xp.sum(make(side, lambda ctx, a: a * 2, backward).apply(x)).backward()
-
-
-def test_gradcheck(side):
-    x = leaf(side, 0.5, 1.5)
-    assert side.autograd.gradcheck(exp_function(side).apply, (x,)) and side.autograd.gradgradcheck(
-        exp_function(side).apply, (x,)
-    )
-    wrong = make(side, lambda ctx, a: a * 2, lambda ctx, g: g * 3)
-    with pytest.raises(
-        RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"
-    ):
-        side.autograd.gradcheck(wrong.apply, (x,))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from function_programs import leaf, make
 
 import multigrad as mg
 from multigrad.autograd.functional import hessian, hvp, jacobian, jvp, vhp, vjp
@@ -39,12 +40,12 @@ CUBES_TIMES_SQUARES = lambda s: lambda a, b: s.xp.sum(a**3) * s.xp.sum(b**2)
 
 
 class TestJacobian:
-    def test_one_input_one_output(self, side, x):
+    def test_one_input_one_output(self, side, x):  # F042
         found = side.autograd.functional.jacobian(lambda a: a**2, x)
         same(side.values(found), np.diag([2.0, 4.0, 6.0]))
         assert not found.requires_grad
 
-    def test_tuples_are_mirrored(self, side, x, y):
+    def test_tuples_are_mirrored(self, side, x, y):  # F043
         f = side.autograd.functional.jacobian
         zero = np.zeros((3, 2))
         same(
@@ -56,13 +57,13 @@ class TestJacobian:
         same(side.values(f(lambda a: (a * 2,), (x,))), ((2 * np.eye(3),),))
 
     @pytest.mark.parametrize("shape", [(), (2, 2)])
-    def test_shape_is_that_of_output_and_input(self, side, shape):
+    def test_shape_is_that_of_output_and_input(self, side, shape):  # F042
         xp = side.xp
         a = xp.reshape(side.tensor([0.5, 1.0, 1.5, 2.0][: int(np.prod(shape))]), shape)
         found = side.values(side.autograd.functional.jacobian(lambda v: xp.exp(v), a))
         same(found, np.reshape(np.diag(np.exp(np.reshape(side.values(a), (-1,)))), shape + shape))
 
-    def test_exp_reducer(self, side):
+    def test_exp_reducer(self, side):  # F050
         a = side.tensor([[0.25, 0.5], [0.75, 1.0]])
         found = side.values(
             side.autograd.functional.jacobian(lambda v: side.xp.sum(side.xp.exp(v), axis=1), a)
@@ -73,7 +74,7 @@ class TestJacobian:
         same(found, expected)
 
     @pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
-    def test_vectorized_and_forward_mode_give_the_same(self, side, x, y, strategy):
+    def test_vectorized_and_forward_mode_give_the_same(self, side, x, y, strategy):  # F041, F048
         found = side.values(
             side.autograd.functional.jacobian(
                 DOUBLED_AND_SQUARES(side), (x, y), vectorize=True, strategy=strategy
@@ -81,7 +82,7 @@ class TestJacobian:
         )
         same(found, ((2 * np.eye(3), np.zeros((3, 2))), (np.zeros(3), np.array([4.0, 2.0]))))
 
-    def test_dtype_is_the_inputs(self, side):
+    def test_dtype_is_the_inputs(self, side):  # F044
         a = side.tensor([1.0, 2.0], dtype="float32")
         found = side.autograd.functional.jacobian(lambda v: v * side.tensor([1.0, 3.0]), a)
         assert str(side.values(found).dtype) == "float32"
@@ -111,7 +112,7 @@ class TestJacobian:
             np.diag([2 + 4j, 4 - 2j]),
         )
 
-    def test_create_graph(self, side, x):
+    def test_create_graph(self, side, x):  # F045
         f = side.autograd.functional.jacobian
         leaf = side.tensor([1.0, 2.0, 3.0], requires_grad=True)
         found = f(lambda a: a**3, leaf, create_graph=True)
@@ -141,7 +142,7 @@ class TestJacobian:
 
 
 class TestHessian:
-    def test_values(self, side, x):
+    def test_values(self, side, x):  # F052
         f = side.autograd.functional.hessian
         same(side.values(f(lambda a: side.xp.sum(a**3), x)), np.diag([6.0, 12.0, 18.0]))
         same(
@@ -149,14 +150,14 @@ class TestHessian:
             np.diag([6.0, 12.0, 18.0]),
         )
 
-    def test_pow_reducer(self, side):
+    def test_pow_reducer(self, side):  # F054
         a = np.array([[0.5, 1.0], [1.5, 2.0]])
         found = side.values(
             side.autograd.functional.hessian(lambda v: side.xp.sum(v**3), side.tensor(a.tolist()))
         )
         same(found, np.reshape(np.diag(6 * a.ravel()), (2, 2, 2, 2)))
 
-    def test_pow_adder_reducer(self, side, y):
+    def test_pow_adder_reducer(self, side, y):  # F054
         found = side.autograd.functional.hessian(
             lambda a, b: side.xp.sum(2 * a**2 + 3 * b**2), (y, y)
         )
@@ -169,7 +170,7 @@ class TestHessian:
         ("vectorize", "strategy"),
         [(False, "reverse-mode"), (True, "reverse-mode"), (True, "forward-mode")],
     )
-    def test_blocks(self, side, x, y, vectorize, strategy):
+    def test_blocks(self, side, x, y, vectorize, strategy):  # F053
         found = side.autograd.functional.hessian(
             CUBES_TIMES_SQUARES(side), (x, y), vectorize=vectorize, outer_jacobian_strategy=strategy
         )
@@ -192,7 +193,7 @@ class TestHessian:
 
 
 class TestProducts:
-    def test_vjp_and_jvp(self, side):
+    def test_vjp_and_jvp(self, side):  # F055, F057, F058, F060
         f, xp = side.autograd.functional, side.xp
         a = side.tensor([[0.25, 0.5], [0.75, 1.0]])
         reducer = lambda v: xp.sum(xp.exp(v), axis=1)
@@ -204,14 +205,14 @@ class TestProducts:
         out, pushed = f.jvp(reducer, a, side.tensor([[1.0, 1.0], [1.0, 1.0]]))
         same(side.values(pushed), side.values(out))
 
-    def test_adder(self, side, y):
+    def test_adder(self, side, y):  # F057, F060
         f = side.autograd.functional
         ones = side.tensor([1.0, 1.0])
         adder = lambda a, b: 2 * a + 3 * b
         same(side.values(f.vjp(adder, (y, y), ones)[1]), (np.full(2, 2.0), np.full(2, 3.0)))
         same(side.values(f.jvp(adder, (y, y), (ones, ones))[1]), np.full(2, 5.0))
 
-    def test_structure(self, side, x, y):
+    def test_structure(self, side, x, y):  # F067
         f = side.autograd.functional
         both = lambda a, b: (a**2, b**2)
         v = (side.tensor([1.0, 1.0, 1.0]), side.tensor([1.0, 1.0]))
@@ -223,7 +224,7 @@ class TestProducts:
             same(side.values(product(both, (x, y), v)), expected)
             same(side.values(product(lambda a: a**2, x, (v[0],))[1]), np.array([2.0, 4.0, 6.0]))
 
-    def test_v_may_be_left_out_for_one_element(self, side):
+    def test_v_may_be_left_out_for_one_element(self, side):  # F056, F058
         f = side.autograd.functional
         one = side.tensor([3.0])
         same(side.values(f.vjp(lambda a: a**2, one)), (np.array([9.0]), np.array([6.0])))
@@ -249,7 +250,7 @@ class TestProducts:
                 np.array([-12 - 6j, 24 + 12j]),
             )
 
-    def test_hessian_products(self, side, x, y):
+    def test_hessian_products(self, side, x, y):  # F061, F062, F063, F064
         f, xp = side.autograd.functional, side.xp
         for product in (f.vhp, f.hvp):
             out, found = product(lambda a: xp.sum(a**3), x, side.tensor([1.0, 10.0, 100.0]))
@@ -268,7 +269,7 @@ class TestProducts:
             )
 
     @pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp"])
-    def test_create_graph(self, side, name):
+    def test_create_graph(self, side, name):  # F066
         leaf = side.tensor([1.0, 2.0], requires_grad=True)
         v = side.tensor([1.0, 1.0], requires_grad=True)
         func = (lambda a: a**3) if name in ("vjp", "jvp") else lambda a: side.xp.sum(a**3)
@@ -288,6 +289,65 @@ class TestProducts:
             )
 
 
+def test_each_block_has_the_dtype_of_its_input(side):  # F044, F053
+    a, b = side.tensor([1.0, 2.0], dtype="float32"), side.tensor([3.0, 4.0])
+    rows = side.autograd.functional.jacobian(lambda a, b: a * b, (a, b))
+    assert [block.dtype for block in rows] == [a.dtype, b.dtype]
+    same(side.values(rows[0]), np.diag([3.0, 4.0]))
+    blocks = side.autograd.functional.hessian(lambda a, b: side.xp.sum(a * a * b), (a, b))
+    assert [[block.dtype for block in row] for row in blocks] == [
+        [a.dtype, b.dtype]
+    ] * 2 or side.name == "torch"
+    same(side.values(blocks[0][0]), np.diag([6.0, 8.0]))
+    same(side.values(blocks[0][1]), np.diag([2.0, 4.0]))
+
+
+def test_each_block_is_on_the_device_of_its_input():  # F044
+    strict = pytest.importorskip("array_api_strict")
+    device = strict.Device("device1")
+    a = mg.asarray(strict.asarray([1.0, 2.0], device=device))
+    assert mg.autograd.functional.jacobian(lambda v: v * v, a).device == device
+    assert mg.autograd.functional.hessian(lambda v: mg.sum(v**3), a).device == device
+
+
+def test_without_strict_a_result_may_be_disconnected(side):  # F046
+    f, x = side.autograd.functional, leaf(side, 1.0, 2.0)
+    linear = f.jacobian(lambda a: a * 3, x, create_graph=True)
+    assert not linear.requires_grad
+    same(side.values(linear), 3 * np.eye(2))
+    w = leaf(side, 5.0)
+    bilinear = f.jacobian(lambda a: a * w, x, create_graph=True)
+    assert bilinear.requires_grad  # because of w; of x it is independent
+    assert side.autograd.grad(side.xp.sum(bilinear), x, allow_unused=True) == (None,)
+    for block in f.hessian(lambda a, b: side.xp.sum(a * a), (x, w), create_graph=True)[1]:
+        assert not np.any(side.values(block))
+
+
+def test_exp_adder(side):  # F051, F043
+    a, b = side.tensor([0.25, 0.5]), side.tensor([1.0, 2.0])
+    exp_adder = lambda a, b: 2 * side.xp.exp(a) + 3 * b
+    first, second = side.autograd.functional.jacobian(exp_adder, (a, b))
+    same(side.values(first), np.diag(2 * np.exp([0.25, 0.5])))
+    same(side.values(second), 3 * np.eye(2))
+
+
+def test_jvp_needs_no_rule_but_backward(side):
+    # F059: it differentiates the gradient by the cotangent
+    passes = []
+
+    def backward(ctx, g):
+        passes.append(g.requires_grad)
+        return g * side.xp.exp(ctx.saved_tensors[0])
+
+    F = make(side, lambda ctx, x: (ctx.save_for_backward(x), side.xp.exp(x))[1], backward)
+    out, pushed = side.autograd.functional.jvp(
+        F.apply, side.tensor([0.5, 1.0]), side.tensor([1.0, 10.0])
+    )
+    same(side.values(out), np.exp([0.5, 1.0]))
+    same(side.values(pushed), np.exp([0.5, 1.0]) * [1, 10])
+    assert passes == [True]
+
+
 # Each is a call that must raise: name, call(functional, side, x, y), exception, message.
 ERRORS = [
     (
@@ -296,12 +356,6 @@ ERRORS = [
         TypeError,
         "The inputs given to jacobian must be either a Tensor or a tuple of Tensors but the "
         "given inputs has type <class 'list'>.",
-    ),
-    (
-        "hessian list",
-        lambda f, s, x, y: f.hessian(lambda a: a, [x]),
-        TypeError,
-        "The inputs given to hessian must be .* the given inputs has type",
     ),
     (
         "element",
@@ -321,12 +375,6 @@ ERRORS = [
         TypeError,
         "The outputs of the user-provided function given to jacobian must be .* given outputs "
         "of the user-provided function has type <class 'list'>.",
-    ),
-    (
-        "output None",
-        lambda f, s, x, y: f.vhp(lambda a: None, x, x),
-        TypeError,
-        "outputs of the user-provided function given to vhp must be",
     ),
     (
         "output None in tuple",
@@ -389,23 +437,11 @@ ERRORS = [
         "implemented for `vectorize=True`.",
     ),
     (
-        "hessian forward loop",
-        lambda f, s, x, y: f.hessian(SQUARES(s), x, outer_jacobian_strategy="forward-mode"),
-        NotImplementedError,
-        "only implemented for `vectorize=True`.",
-    ),
-    (
         "vectorize strict",
         lambda f, s, x, y: f.jacobian(lambda a: a * 2, x, strict=True, vectorize=True),
         RuntimeError,
         "jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
         "either set `strict=False` or `vectorize=False`.",
-    ),
-    (
-        "hessian vectorize strict",
-        lambda f, s, x, y: f.hessian(SQUARES(s), x, strict=True, vectorize=True),
-        RuntimeError,
-        "`strict=True` and `vectorized=True` are not supported together",
     ),
     (
         "hessian of many",
@@ -418,18 +454,6 @@ ERRORS = [
         lambda f, s, x, y: f.hessian(lambda a: (s.xp.sum(a),), x),
         RuntimeError,
         "The function given to hessian should return a single Tensor",
-    ),
-    (
-        "vhp of many",
-        lambda f, s, x, y: f.vhp(lambda a: a**2, x, x),
-        RuntimeError,
-        "The Tensor returned by the function given to vhp should contain a single element",
-    ),
-    (
-        "hvp of a tuple",
-        lambda f, s, x, y: f.hvp(lambda a: (s.xp.sum(a),), x, x),
-        RuntimeError,
-        "The function given to hvp should return a single Tensor",
     ),
     (
         "vjp without v",
@@ -480,7 +504,7 @@ ERRORS = [
 @pytest.mark.parametrize(
     ("call", "kind", "message"), [pytest.param(*case[1:], id=case[0]) for case in ERRORS]
 )
-def test_errors(side, x, y, call, kind, message):
+def test_errors(side, x, y, call, kind, message):  # F040, F048, F052, F056, F065, F067
     with pytest.raises(kind, match=message):
         call(side.autograd.functional, side, x, y)
 
@@ -500,7 +524,7 @@ PRODUCTS = ("vjp", "jvp", "vhp", "hvp")
 
 
 @pytest.mark.parametrize("name", ["jvp", "vhp", "hvp"])
-def test_v_left_out(side, x, name):
+def test_v_left_out(side, x, name):  # F058
     with pytest.raises(
         RuntimeError,
         match="The vector v can only be None if the input to the user-provided function is a "
@@ -510,7 +534,7 @@ def test_v_left_out(side, x, name):
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_size_of_v(side, x, y, name):
+def test_size_of_v(side, x, y, name):  # F056
     with pytest.raises(
         RuntimeError,
         match=r"^v has invalid size: should be .*\(\[?3,?\]?\) but got .*\(\[?2,?\]?\)\.",
@@ -526,7 +550,7 @@ class TestStrict:
         call(side, name, func, inputs, v, **options)
 
     @pytest.mark.parametrize("name", ["jacobian", *PRODUCTS, "hessian"])
-    def test_constant_function(self, side, x, name):
+    def test_constant_function(self, side, x, name):  # F047
         self.fails(
             side,
             name,
@@ -539,7 +563,7 @@ class TestStrict:
         )
 
     @pytest.mark.parametrize("name", ["jacobian", *PRODUCTS])
-    def test_unused_input(self, side, x, y, name):
+    def test_unused_input(self, side, x, y, name):  # F047
         output = "Output 0" if name == "jacobian" else "The output"
         self.fails(
             side,
@@ -602,7 +626,7 @@ class TestStrict:
         )
 
 
-def test_strict_passes_where_all_depends(side, x, y):
+def test_strict_passes_where_all_depends(side, x, y):  # F047
     f = side.autograd.functional
     for create_graph in (False, True):
         same(
@@ -654,11 +678,6 @@ class TestOnlyHere:
         ):
             jacobian(lambda a: raw, raw)
 
-    def test_empty_output_has_an_empty_jacobian(self, backend):
-        t = mg.tensor([1.0, 2.0], backend=backend)
-        for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
-            assert jacobian(lambda a: a[:0], t, **options).shape == (0, 2)
-
     def test_forward_mode_returns_tuples_without_history(self, backend):
         t = mg.tensor([1.0, 2.0], backend=backend)
         found = hessian(
@@ -681,8 +700,3 @@ class TestOnlyHere:
             "create_graph=True",
         ):
             jacobian(lambda a, b: a**2 + b, (t, t), strict=True, create_graph=True)
-
-    def test_inside_a_transformation(self, backend):
-        raw = mg.tensor([1.0, 2.0], dtype="float64", backend=backend).array
-        found = mg.func.grad(lambda a: jacobian(lambda b: b**3, a, create_graph=True).sum())(raw)
-        assert np.asarray(found).tolist() == [6.0, 12.0]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from function_programs import enabled
 
 
 @pytest.fixture
@@ -211,30 +212,12 @@ def test_what_prehooks_return(side, leaf, hook, expected, message):
             y.backward()
 
 
-def test_hooks_and_in_place_operations(side, leaf):
-    x = leaf(1.0)
-    y = x * 1
-    log = []
-    y.register_hook(lambda g: log.append(("before", number(g))))
-    y.retain_grad()
-    y *= 3
-    y.register_hook(lambda g: log.append(("after", number(g))))
-    side.xp.sum(y * 2).backward()
-    assert log == [("after", 2.0), ("before", 6.0)]
-    assert number(y.grad) == 2.0  # of the new value
-
-
 def test_grad_mode_and_create_graph(side, leaf):
     x = leaf(3.0)
-    enabled = (
-        side.autograd.is_grad_enabled
-        if hasattr(side.autograd, "is_grad_enabled")
-        else __import__("torch").is_grad_enabled
-    )
     log = []
     y = x * x
     y.grad_fn.register_hook(
-        lambda inputs, outputs: log.append(enabled()) or tuple(g * x for g in inputs)
+        lambda inputs, outputs: log.append(enabled(side)) or tuple(g * x for g in inputs)
     )
     (g,) = side.autograd.grad(side.xp.sum(y), x, create_graph=True)  # 2x * x
     assert number(g) == 18.0
@@ -267,11 +250,3 @@ def test_handles(side, leaf):
     handle.remove()
     y.backward()
     assert log == ["pre", "post"]
-
-
-def test_an_exception_in_a_hook_passes_through(side, leaf):
-    x = leaf(1.0)
-    y = x * 2
-    y.grad_fn.register_prehook(lambda g: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        y.backward()

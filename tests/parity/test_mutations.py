@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 from parity.mutations import corpus
-from parity.mutations.apart import DEAR, LOOSE, UNSPOILT, UNTRACEABLE
 from parity.mutations.sides import Multigrad, Torch, Traced
 
 import multigrad as mg
@@ -15,12 +14,8 @@ from multigrad.errors import BackendError
 EXPECTED = corpus.load()
 CLONES = {  # a deviation, and the same in words that PyTorch takes
     "times_itself": "operands.times_clone_of_itself",
-    "divided_by_itself": "operands.divided_by_clone_of_itself",
-    "to_the_power_of_itself": "operands.to_the_power_of_clone_of_itself",
     "times_its_other_part": "operands.times_clone_of_its_other_part",
     "plus_its_own_part": "operands.plus_clone_of_its_own_part",
-    "assigned_its_own_part": "operands.assigned_clone_of_its_own_part",
-    "plus_its_transpose": "operands.plus_clone_of_its_transpose",
     "older_view_of_a_constant_written": "stale.older_view_of_a_constant_written",
 }
 
@@ -55,26 +50,17 @@ def test_on_strict(name):
 # Not one by one: processes that share the tests would each compile for all shapes.
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("module", corpus.MODULES)
 def test_on_jax(module):
-    check(backend("jax"), [name for name in of(module) if name not in DEAR])
+    check(backend("jax"), of(module))
 
 
-@pytest.mark.slow
-def test_on_jax_what_compiles_long():
-    check(backend("jax"), sorted(DEAR))
-
-
-def test_under_jit():
+@pytest.mark.sweep
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_under_jit(every):
     backend("jax")
-    check(Traced(), list(corpus.PROGRAMS)[::16])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("module", corpus.MODULES)
-def test_under_jit_all(module):
-    backend("jax")
-    check(Traced(), of(module))
+    check(Traced(), list(corpus.PROGRAMS)[::every])
 
 
 @pytest.mark.parametrize("module", corpus.MODULES)
@@ -98,12 +84,12 @@ BY_VIEWS = {
     "modes.write_through_view_of_detached_is_noticed",
     # PyTorch takes a view that was written for the array that was saved
     "loops.recurrence_that_keeps_what_is_written",
+    "modes.write_through_data_is_not_noticed",
 }
 
 
-@pytest.mark.parametrize("name", ["numpy", "strict"])
-def test_a_write_that_is_allowed_copies_what_a_copy_of_all_that_is_saved_keeps(name):
-    xp = backend(name)
+def test_a_write_that_is_allowed_copies_what_a_copy_of_all_that_is_saved_keeps():
+    xp = Multigrad("numpy")
     for program, function in corpus.PROGRAMS.items():
         with mg.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
             expected = corpus.run(xp, function)
@@ -112,7 +98,7 @@ def test_a_write_that_is_allowed_copies_what_a_copy_of_all_that_is_saved_keeps(n
         difference = corpus.same(found, expected)
         if program in INDICES:
             assert expected["raises"][1] == "changed" and found["raises"] is None
-        elif program in UNSPOILT:  # x.data: writes through it are noticed by nothing
+        elif program in corpus.UNSPOILT:  # x.data: writes through it are noticed by nothing
             assert difference and not corpus.same(found, EXPECTED[program])
         else:
             assert not difference, f"{program}: {difference}"
@@ -126,9 +112,7 @@ def test_a_write_that_is_allowed_as_in_pytorch(module):
             expected = corpus.run(Torch(), corpus.PROGRAMS[program])
         with mg.autograd.graph.allow_mutation_on_saved_tensors():
             found = corpus.run(Multigrad("numpy"), corpus.PROGRAMS[program])
-        if program in BY_VIEWS or program in UNSPOILT - {
-            "modes.write_through_view_of_data_is_not_noticed"
-        }:
+        if program in BY_VIEWS:
             assert corpus.same(found, expected)
         else:
             assert not corpus.same(found, expected), program
@@ -153,12 +137,6 @@ def test_what_immutable_arrays_keep():
 
 
 def test_what_the_corpus_has():
-    assert corpus.PROGRAMS.keys() == EXPECTED.keys() >= DEAR | LOOSE | UNTRACEABLE | UNSPOILT
-    succeed = [name for name, found in EXPECTED.items() if found["raises"] is None]
-    assert len(EXPECTED) >= 200 and len(succeed) >= 0.7 * len(EXPECTED)
+    assert corpus.PROGRAMS.keys() == EXPECTED.keys()
     refusals = {found["raises"][1] for found in EXPECTED.values() if found["raises"]}
     assert refusals == corpus.REFUSALS.keys()
-    differentiated = [
-        name for name in succeed if any(key.startswith("grad ") for key in EXPECTED[name])
-    ]
-    assert len(differentiated) > 0.9 * len(succeed)

@@ -5,23 +5,16 @@ are compared with an installed PyTorch.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import tool_modules
 from function_programs import enabled, leaf, make, same
 
 import multigrad as mg
 
-_SPEC = importlib.util.spec_from_file_location(
-    "tools_parity", Path(__file__).parents[2] / "tools" / "parity.py"
-)
-tool = importlib.util.module_from_spec(_SPEC)
-sys.modules["tools_parity"] = tool
-_SPEC.loader.exec_module(tool)
+tool = tool_modules.tool("parity")
 DATA = tool.read()
 ROWS = [(module, row) for module, rows in DATA.names.items() for row in rows if "(" not in row.key]
 

@@ -63,22 +63,8 @@ def test_arguments_and_defaults(torch):  # F200
         assert [(p.name, p.kind, p.default) for p in found.values()] == [
             (p.name, p.kind, p.default) for p in wanted.values()
         ], name
-    for cls, methods in {
-        "profile": (
-            "table",
-            "export_chrome_trace",
-            "export_stacks",
-            "key_averages",
-            "total_average",
-        ),
-        "EventList": (
-            "table",
-            "export_chrome_trace",
-            "export_stacks",
-            "key_averages",
-            "total_average",
-        ),
-    }.items():
+    methods = ("table", "export_chrome_trace", "export_stacks", "key_averages", "total_average")
+    for cls in ("profile", "EventList"):
         for name in methods:
             wanted, found = (
                 inspect.signature(getattr(getattr(module, cls), name)).parameters

@@ -106,21 +106,6 @@ def test_factories_take_requires_grad(side):  # F005
     assert not xp.zeros((2,)).requires_grad
 
 
-def test_nodes_run_after_all_that_use_them(side):  # F006: each once, with what the others returned
-    x = leaf(side, 2.0)
-    a = x * 3
-    b = a * a
-    c = b + a
-    log = []
-    for name, t in (("a", a), ("b", b), ("c", c)):
-        t.grad_fn.register_hook(
-            lambda inputs, outputs, name=name: log.append((name, side.values(outputs[0]).tolist()))
-        )
-    c.backward(side.tensor([1.0]))
-    assert log == [("c", [1.0]), ("b", [1.0]), ("a", [13.0])]
-    same(side, x.grad, [39])
-
-
 def test_the_gradient_is_a_sum_over_paths(side):  # F007
     x = leaf(side, 2.0)
     a, b = x * 3, side.xp.exp(x)

@@ -217,19 +217,6 @@ def test_the_gradient_is_cast_and_is_a_constant(side, x):  # F130
         (x * 3).backward(side.tensor([1, 0], dtype="complex128"))
 
 
-def test_inputs_of_the_method(side, x):  # F132
-    w = leaf(side, 3.0, 4.0)
-    y = x * w
-    side.xp.sum(y * y).backward(inputs=[w, y])
-    assert x.grad is None
-    same(side, w.grad, [6, 32])
-    same(side, y.grad, [6, 16])
-    side.xp.sum(x * x).backward(inputs=x)
-    same(side, x.grad, [2, 4])
-    with pytest.raises(RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty"):
-        side.xp.sum(x).backward(inputs=[])
-
-
 def test_detach(side, x):  # F133, F265
     y = x * 2
     d = y.detach()

@@ -9,10 +9,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
+from function_programs import enabled
 
 import multigrad as mg
-from multigrad.core.graph import Node
 
 THREADS = 8
 
@@ -31,44 +30,6 @@ def together(work, threads=THREADS):
         return list(pool.map(run, range(threads)))
 
 
-def enabled(side):
-    if side.name == "torch":
-        import torch
-
-        return torch.is_grad_enabled()
-    return side.autograd.is_grad_enabled()
-
-
-def test_ten_thousand_accumulations():
-    w = mg.asarray(np.zeros(3), requires_grad=True)
-    b = mg.asarray(np.zeros(()), requires_grad=True)
-    x = mg.asarray(np.ones(3))
-
-    def work(i):
-        for _ in range(10_000 // THREADS):
-            (mg.sum(w * x) + b).backward()
-
-    together(work)
-    np.testing.assert_array_equal(w.grad.array, np.full(3, 10_000.0))
-    assert float(b.grad) == 10_000.0
-
-
-def test_accumulations_with_hooks():
-    """The hooks of a leaf are called once for each pass, whichever thread runs it."""
-    w = mg.asarray(np.zeros(3), requires_grad=True)
-    seen, after = [], []
-    w.register_hook(lambda g: seen.append(1))
-    w.register_post_accumulate_grad_hook(lambda t: after.append(1))
-
-    def work(i):
-        for _ in range(50):
-            mg.sum(w * 2 + w).backward()
-
-    together(work)
-    np.testing.assert_array_equal(w.grad.array, np.full(3, 3.0 * 50 * THREADS))
-    assert len(seen) == len(after) == 50 * THREADS
-
-
 def test_graphs_that_share_parameters(side):
     w = side.tensor([1.0, 2.0], requires_grad=True)
     v = side.tensor([3.0, 4.0], requires_grad=True)
@@ -80,24 +41,6 @@ def test_graphs_that_share_parameters(side):
     together(work, 4)
     np.testing.assert_array_equal(side.values(w.grad), 50 * np.array([3, 4]))
     np.testing.assert_array_equal(side.values(v.grad), 50 * np.array([1, 2]))
-
-
-def test_one_graph_from_two_threads(side):
-    x = side.tensor([1.0, 2.0], requires_grad=True)
-    y = x * x
-    shared = side.xp.exp(y)
-    loss = side.xp.sum(shared)
-    expected = 2 * np.array([1, 2]) * np.exp([1, 4])
-
-    def work(i):
-        for _ in range(10):
-            np.testing.assert_allclose(
-                side.values(side.autograd.grad(loss, x, retain_graph=True)[0]), expected
-            )
-            loss.backward(retain_graph=True)
-
-    together(work, 2)
-    np.testing.assert_allclose(side.values(x.grad), 20 * expected)
 
 
 def test_two_roots_over_one_part(side):
@@ -126,16 +69,6 @@ def test_without_retain_graph_each_pass_is_whole_or_raises():
         runs = sum(together(work, 2))
         assert runs >= 1
         np.testing.assert_allclose(x.grad.array, runs * np.exp([2.0]))
-
-
-def test_a_graph_made_on_one_thread_and_differentiated_on_another(side):
-    x = side.tensor([2.0], requires_grad=True)
-    made = []
-    thread = threading.Thread(target=lambda: made.append(x * x))
-    thread.start()
-    thread.join()
-    side.xp.sum(made[0]).backward()
-    assert side.values(x.grad).tolist() == [4.0]
 
 
 def test_a_thread_starts_enabled_and_keeps_to_itself(side):
@@ -218,46 +151,3 @@ def test_tasks_keep_to_themselves():
     assert asyncio.run(main()) == [False, True, True, False, True]
     assert packed == [1, 1]
     assert mg.is_grad_enabled()
-
-
-def test_backward_in_tasks():
-    w = mg.asarray(np.zeros(2), requires_grad=True)
-
-    async def step(i):
-        loss = mg.sum(w * i)
-        await asyncio.sleep(0)
-        loss.backward()
-
-    async def main():
-        await asyncio.gather(*(step(i) for i in range(10)))
-
-    asyncio.run(main())
-    np.testing.assert_array_equal(w.grad.array, [45, 45])
-
-
-@pytest.mark.parametrize("instrument", ["anomaly", "saved"])
-def test_instruments_come_and_go_while_others_record(instrument):
-    """The hot path is closed and opened again under the feet of threads that record and
-    differentiate.
-    """
-    w = mg.asarray(np.zeros(2), requires_grad=True)
-    stop = threading.Event()
-
-    def switch():
-        while not stop.is_set():
-            if instrument == "anomaly":
-                with mg.autograd.set_detect_anomaly(True):
-                    mg.sum(w * w)
-            else:
-                with mg.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
-                    mg.sum(w * w)
-
-    thread = threading.Thread(target=switch)
-    thread.start()
-    try:
-        together(lambda i: [mg.sum(mg.exp(w) * 3).backward() for _ in range(50)], 4)
-    finally:
-        stop.set()
-        thread.join()
-    np.testing.assert_array_equal(w.grad.array, np.full(2, 600.0))
-    assert type((w * w).grad_fn) is Node

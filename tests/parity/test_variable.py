@@ -9,14 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+from function_programs import same
 
 import multigrad as mg
 
 NO_EFFECT = r"volatile was removed and now has no effect. Use `with \w+.no_grad\(\):` instead."
-
-
-def same(side, t, expected):
-    np.testing.assert_allclose(side.values(t), np.asarray(expected, dtype=np.float64))
 
 
 def test_variables_are_arrays(side):
@@ -108,21 +105,6 @@ def test_integers_have_no_gradient(side):
         match="only Tensors of floating point and complex dtype can require gradients|Only Tensors",
     ):
         side.autograd.Variable(side.tensor([1], dtype="int64"), requires_grad=True)
-
-
-def test_leaves_and_flags(side):
-    v = side.autograd.Variable(side.tensor([1.0]), requires_grad=True)
-    y = v * 2
-    with pytest.raises(
-        RuntimeError, match="you can only change requires_grad flags of leaf variables"
-    ):
-        y.requires_grad = False
-    assert v.is_leaf and not y.is_leaf and y.grad_fn is not None and v.grad_fn is None
-    v.grad = None
-    v.grad = side.tensor([5.0])
-    same(side, v.grad, [5])
-    with pytest.raises(RuntimeError, match="attempting to assign a gradient of size"):
-        v.grad = side.tensor([5.0, 6.0])
 
 
 def test_where_it_is_found(side):

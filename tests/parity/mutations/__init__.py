@@ -5,6 +5,6 @@ A program is a function `f(xp, ...)`. Its other parameters name its arrays (see 
 has the functions of the standard and what sides.Library adds. It returns Tensors to look at, and
 lists of plain facts or of Tensors that hooks have seen.
 
-expected.json holds the outcomes. `cd tests && python -m parity.mutations --write` makes it by
-running PyTorch; without --write, it compares.
+expected.json holds the outcomes. `cd tests && python -m parity.mutations` makes it by
+running PyTorch.
 """

@@ -11,20 +11,6 @@ def times_itself(xp, x):
     return y
 
 
-def divided_by_itself(xp, x):
-    """As times_itself."""
-    y = x * 1
-    y /= y
-    return y
-
-
-def to_the_power_of_itself(xp, x):
-    """As times_itself."""
-    y = x * 1
-    y **= y
-    return y
-
-
 def times_its_other_part(xp, x):
     """As times_itself: in PyTorch the two parts have one version, although they have no element in
     common.
@@ -39,20 +25,6 @@ def plus_its_own_part(xp, x):
     y = x * 1
     y[1:] += y[:-1]
     return y
-
-
-def assigned_its_own_part(xp, x):
-    """As plus_its_own_part."""
-    y = x * 1
-    y[1:] = y[:-1]
-    return y
-
-
-def plus_its_transpose(xp, a):
-    """As plus_its_own_part."""
-    m = a[:, :2] * 1
-    m += m.T
-    return m
 
 
 def flipped(xp, x):
@@ -157,10 +129,3 @@ def floor_division_in_place(xp, x):
     y = x * 3
     y //= 2
     return y, x * y
-
-
-def value_of_its_own_mask_and_view(xp, x):
-    """As plus_its_own_part."""
-    y = x * 1
-    y[xp.mask(1, 0, 1, 0, 1, 0)] = y[1:4]
-    return y

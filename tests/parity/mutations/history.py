@@ -1,66 +1,10 @@
 """What the graph keeps and when it notices a write: saved values, versions, CopySlices."""
 
 
-def result_of_exp_written(xp, x):
-    y = xp.exp(x)
-    y += 1
-    return y
-
-
-def argument_of_exp_written(xp, x):
-    y = x * 1
-    z = xp.exp(y)
-    y += 1
-    return y, z
-
-
-def result_of_sin_written(xp, x):
-    y = x * 1
-    z = xp.sin(y)
-    z += 1
-    return y, z
-
-
-def argument_of_sin_written(xp, x):
-    y = x * 1
-    z = xp.sin(y)
-    y += 1
-    return y, z
-
-
-def results_kept(xp, x):
-    r = xp.sqrt(x)
-    h = xp.tanh(x)
-    q = xp.reciprocal(x)
-    w = r + h + q
-    w *= 2
-    return w
-
-
 def result_of_sqrt_written(xp, x):
     y = xp.sqrt(x)
     y *= 2
     return y
-
-
-def result_of_tanh_zeroed(xp, x):
-    y = xp.tanh(x)
-    y.zero_()
-    return y
-
-
-def argument_of_log_written(xp, x):
-    y = x * 1
-    z = xp.log(y)
-    y[0] = 1.0
-    return z
-
-
-def argument_of_square_written(xp, x):
-    y = x * 1
-    z = xp.square(y)
-    y.negative_()
-    return z
 
 
 def argument_of_abs_written(xp, x):
@@ -68,21 +12,6 @@ def argument_of_abs_written(xp, x):
     z = xp.abs(y)
     y.zero_()
     return z
-
-
-def arguments_of_add_written(xp, x, y):
-    v, w = x * 1, y * 1
-    s = v + w
-    v *= 2
-    w.zero_()
-    return s, v
-
-
-def argument_of_sum_written(xp, a):
-    m = a * 1
-    s = xp.sum(m, axis=0)
-    m *= 3
-    return s, m
 
 
 def argument_of_where_written(xp, x):
@@ -105,22 +34,9 @@ def constant_factor_written(xp, x, c):
     return z
 
 
-def constant_term_written(xp, x, c):
-    z = x + c
-    c += 1
-    return z
-
-
 def constant_divisor_written(xp, x, c):
     z = x / c
     c *= 2
-    return z
-
-
-def factor_written(xp, x, y):
-    v = y * 1
-    z = x * v
-    v *= 2
     return z
 
 
@@ -144,28 +60,6 @@ def view_as_factor_base_written(xp, t, x):
     z = t * y[:3]
     y[5] = 0.0
     return z
-
-
-def view_as_factor_sibling_written(xp, t, x):
-    y = x * 1
-    v, w = y[:3], y[3:]
-    z = t * v
-    w += 1
-    return z
-
-
-def factor_rebound_instead(xp, x, y):
-    v = y * 1
-    z = x * v
-    v = v * 2
-    return z, v
-
-
-def factor_cloned_first(xp, x, y):
-    v = y * 1
-    z = x * v.clone()
-    v *= 2
-    return z, v
 
 
 def parameter_step_before_backward(xp, x, y):
@@ -249,20 +143,6 @@ def twin_keeps_a_copy_of_the_old_value(xp, x):
     return y
 
 
-def twin_of_kept_result_written(xp, x):
-    y = x * 1
-    y.exp_()
-    y += 1
-    return y
-
-
-def product_with_view_of_itself_kept(xp, x, t):
-    y = x * 1
-    z = y[:3] * t
-    y[3:].multiply_(2)
-    return z, y
-
-
 def versions(xp, x, t):
     y = x * 1
     v = y[1:4]
@@ -300,15 +180,6 @@ def versions_of_augmented_items(xp, x, t):
     return y, log
 
 
-def versions_of_masks_and_integers(xp, x, u):
-    y = x * 1
-    y[y > 1] = 0.0
-    log = [y._version]
-    y[xp.ints(0, 1)] = u
-    log += [y._version]
-    return y, log
-
-
 def version_of_what_is_only_read(xp, x):
     y = x * 1
     v, w = y[1:3], y + 1
@@ -325,14 +196,6 @@ def node_names(xp, x, t):
     y *= 2
     log += [xp.node(y), xp.node(v)]
     return y, v, log
-
-
-def node_name_after_assignment(xp, x, t):
-    y = x * 1
-    y[1:4] = t
-    log = [xp.node(y)]
-    y[...] = 2.0
-    return y, log + [xp.node(y)]
 
 
 def node_of_written_constant(xp, c, t):

@@ -29,23 +29,6 @@ def hook_on_view_after_its_write(xp, x):
     return y, v, log
 
 
-def hook_on_view_taken_after(xp, x):
-    y = x * 1
-    y[1:4].multiply_(3)
-    v = y[:2]
-    log = []
-    v.register_hook(xp.append(log))
-    return v, y, log
-
-
-def hook_changes_the_gradient_before_a_write(xp, x):
-    y = x * 1
-    y.register_hook(lambda g: g * 10)
-    y[0] = 5.0
-    y *= 2
-    return y
-
-
 def hook_of_base_changes_the_gradient(xp, x, t):
     y = x * 1
     y.register_hook(lambda g: g * 10)
@@ -75,13 +58,6 @@ def retained_gradient_of_base_follows_a_write_through_view(xp, x):
     v = y[1:4]
     v *= 3
     return y * y
-
-
-def retained_gradient_of_an_assigned_array(xp, x):
-    y = x * 1
-    y.retain_grad()
-    y[1:4] = 2.0
-    return y, y * 2
 
 
 def retained_after_the_write(xp, x):
@@ -117,25 +93,11 @@ def gradient_of_view_and_base(xp, x):
     return y, g * 1, h * 1
 
 
-def gradient_with_respect_to_the_old_base(xp, x):
-    y = x * 1
-    y[1:4].multiply_(2)
-    w = y * y
-    (g,) = xp.grad(xp.sum(w), y, retain_graph=True)
-    return g * 1, w
-
-
 def gradient_written(xp, x, y):
     (g,) = xp.grad(xp.sum(x * x * y), x, create_graph=True)
     g[1:3] = 0.0
     g *= y
     return g
-
-
-def grad_attribute_zeroed(xp, x):
-    xp.sum(x * x).backward()
-    x.grad.zero_()
-    return x * 2
 
 
 def grad_attribute_scaled(xp, x):

@@ -3,33 +3,11 @@ after them.
 """
 
 
-def written_under_no_grad(xp, x):
-    y = x * 2
-    with xp.no_grad():
-        y *= 10
-    return y
-
-
 def written_under_no_grad_then_recorded(xp, x):
     y = x * 2
     with xp.no_grad():
         y *= 10
     y *= 3
-    return y
-
-
-def written_through_view_under_no_grad(xp, x):
-    y = x * 2
-    v = y[1:4]
-    with xp.no_grad():
-        v *= 10
-    return y, v
-
-
-def assigned_under_no_grad(xp, x, t):
-    y = x * 2
-    with xp.no_grad():
-        y[1:4] = t
     return y
 
 
@@ -41,39 +19,12 @@ def view_made_and_written_under_no_grad(xp, x):
     return y
 
 
-def leaf_updated_under_no_grad(xp, x):
-    with xp.no_grad():
-        x -= 0.25
-        x[0] = 3.0
-        x[1:3] *= 2
-    return x * x
-
-
 def leaf_view_updated_under_no_grad(xp, a):
     with xp.no_grad():
         v = a.T
         v[0, ...] += 1
         v.multiply_(2)
     return a * a
-
-
-def leaf_twins_under_no_grad(xp, x):
-    with xp.no_grad():
-        x.sqrt_().add_(1)
-    return x * x
-
-
-def leaf_copied_into_under_no_grad(xp, x, c):
-    with xp.no_grad():
-        x.copy_(c)
-    return x * x
-
-
-def view_of_leaf_then_leaf_updated(xp, x):
-    v = x[1:4]
-    with xp.no_grad():
-        x *= 2
-    return v * v, v
 
 
 def view_of_leaf_updated_under_no_grad(xp, x):
@@ -91,13 +42,6 @@ def views_under_no_grad_read(xp, x):
     return y, v * 1
 
 
-def result_under_no_grad_is_a_constant(xp, x):
-    with xp.no_grad():
-        y = x * 2
-    y *= 3
-    return y, x * y
-
-
 def constant_of_no_grad_takes_history(xp, x):
     with xp.no_grad():
         y = x * 2
@@ -111,28 +55,6 @@ def enable_grad_inside_no_grad(xp, x):
         y *= 2
         with xp.enable_grad():
             y *= 3
-    return y
-
-
-def recorded_view_of_written_under_no_grad(xp, x, t):
-    y = x * 1
-    v = y[1:4]
-    with xp.no_grad():
-        y *= 10
-    v *= t
-    return y, v
-
-
-def detached_written(xp, x):
-    y = x * 2
-    v = y.detach()
-    v *= 10
-    return y, v
-
-
-def detached_assigned(xp, x, c):
-    y = x * 2
-    y.detach()[1:4] = c[:3]
     return y
 
 
@@ -161,38 +83,11 @@ def detached_then_base_written(xp, x):
     return y, v, x * v
 
 
-def detached_view_written(xp, x):
-    y = x * 2
-    v = y[1:4].detach()
-    v *= 10
-    return y, v
-
-
-def view_of_detached_written(xp, x):
-    y = x * 2
-    v = y.detach()[1:4]
-    v += 10
-    return y, v
-
-
-def view_of_detached_leaf_written(xp, x):
-    v = x.detach()[1:4]
-    v += 10
-    return x * 2, v
-
-
 def detached_written_with_a_leaf(xp, x, y):
     w = x * 2
     v = w.detach()
     v *= y
     return w, v
-
-
-def write_through_detached_is_noticed(xp, x, y):
-    v = y * 1
-    z = x * v
-    v.detach().multiply_(2)
-    return z
 
 
 def write_through_detached_result_is_noticed(xp, x):
@@ -228,13 +123,6 @@ def write_through_view_of_data_is_not_noticed(xp, x, y):
     return z, v
 
 
-def write_through_data_of_view(xp, x):
-    y = x * 1
-    v = y[1:4]
-    v.data.multiply_(2)
-    return y * y, v
-
-
 def leaf_updated_through_data(xp, x):
     x.data -= 0.25
     x.data[0] = 2.0
@@ -247,20 +135,6 @@ def data_of_leaf_seen_by_views(xp, x):
     return v * v
 
 
-def data_zeroed_between_forward_and_backward(xp, x):
-    y = xp.exp(x)
-    y.data.zero_()
-    return y
-
-
-def clone_is_independent(xp, x):
-    y = x * 1
-    w = y.clone()
-    w *= 2
-    y[0] = 5.0
-    return y, w
-
-
 def clone_of_view(xp, x):
     y = x * 1
     v = y[1:4]
@@ -268,12 +142,6 @@ def clone_of_view(xp, x):
     v *= 2
     w *= 3
     return y, v, w
-
-
-def clone_of_detached(xp, x, c):
-    w = x.detach().clone()
-    w *= c
-    return x * w
 
 
 def detached_in_place_then_written(xp, x, y):
@@ -319,48 +187,11 @@ def constant_detached_stays_constant(xp, c, x):
     return c, v
 
 
-def constant_of_detached_written_with_a_leaf(xp, c, t):
-    v = c.detach()
-    v[1:4] = t
-    return v, c
-
-
-def leaf_flag_dropped_then_written(xp, x, y):
-    x.requires_grad_(False)
-    x[0] = 7.0
-    return x, x * y
-
-
 def leaf_flag_dropped_and_set_again(xp, x):
     x.requires_grad_(False)
     x *= 2
     x.requires_grad_()
     return x * x
-
-
-def integer_constant_written(xp, i, x):
-    i *= 2
-    i[0] = 7
-    i[i > 8] = 0
-    return i, x * i
-
-
-def mask_written_before_use(xp, x):
-    m = x > 1
-    m[0] = True
-    m &= x < 2
-    y = x * 1
-    y[m] = 0.0
-    return m, y
-
-
-def gradient_step_by_hand(xp, x, c):
-    for _ in range(3):
-        xp.sum((x - c) * (x - c)).backward()
-        with xp.no_grad():
-            x -= 0.1 * x.grad
-            x.grad.zero_()
-    return (x - c) * (x - c)
 
 
 def momentum_step_by_hand(xp, x, c):
@@ -373,13 +204,6 @@ def momentum_step_by_hand(xp, x, c):
             velocity += x.grad
             x.subtract_(velocity * 0.1)
     return x * 1, velocity
-
-
-def rows_normalized_under_no_grad(xp, a):
-    with xp.no_grad():
-        for r in range(2):
-            a[r, ...] /= xp.sum(a[r, ...])
-    return a * a
 
 
 def running_mean(xp, x, c):

@@ -13,14 +13,6 @@ def every_operator(xp, x, y):
     return w
 
 
-def operators_with_arrays(xp, x, y):
-    w = x * 1
-    w *= y
-    w /= y + 3
-    w -= y * x
-    return w
-
-
 def power_by_array(xp, x, t):
     w = x[:3] * 1
     w **= t
@@ -39,12 +31,6 @@ def matmul_operator(xp, a, d):
     return m * 1
 
 
-def twins_with_operands(xp, x, y):
-    w = x * 1
-    w.add_(y).subtract_(0.5).multiply_(y).divide_(2)
-    return w
-
-
 def twins_one_after_the_other(xp, x):
     w = x * 1
     w.sqrt_()
@@ -60,16 +46,6 @@ def twins_of_steps(xp, x):
     w = x * 3
     w.floor_()
     return w, x * w
-
-
-def twins_of_trigonometry(xp, x):
-    w = x * 0.25
-    w.cos_()
-    w.acos_()
-    w.tan_()
-    w.atan_()
-    w.sinh_()
-    return w
 
 
 def twin_of_power(xp, x):
@@ -100,18 +76,6 @@ def plus_itself(xp, x):
     return y
 
 
-def minus_itself(xp, x):
-    y = x * 1
-    y -= y
-    return y
-
-
-def plus_its_own_view_of_everything(xp, x):
-    y = x * 1
-    y += y[:]
-    return y
-
-
 def view_plus_itself(xp, x):
     y = x * 1
     v = y[1:4]
@@ -119,22 +83,9 @@ def view_plus_itself(xp, x):
     return y, v
 
 
-def plus_expression_of_itself(xp, x):
-    y = x * 1
-    y += y * y
-    return y
-
-
 def times_clone_of_itself(xp, x):
     y = x * 1
     y *= y.clone()
-    return y
-
-
-def times_leaf_of_itself(xp, x):
-    y = x * 1
-    y *= x
-    y *= x
     return y
 
 
@@ -150,34 +101,10 @@ def assigned_itself(xp, x):
     return y
 
 
-def assigned_its_own_slice(xp, x):
-    y = x * 1
-    y[1:4] = y[1:4]
-    return y
-
-
-def copied_from_a_constant(xp, x, c):
-    y = x * 1
-    y.copy_(c)
-    return y, x * y
-
-
 def copied_from_a_broadcast_leaf(xp, a, t):
     m = a * 1
     m.copy_(t)
     return m
-
-
-def copied_into_a_constant(xp, c, x):
-    c.copy_(x * x)
-    return c
-
-
-def zeroed_then_added(xp, x, y):
-    w = x * y
-    w.zero_()
-    w += y
-    return w
 
 
 def zeroed_constant(xp, c, x):
@@ -202,41 +129,6 @@ def scalar_view_by_empty_key(xp, s):
     return y, v
 
 
-def sum_written(xp, x):
-    y = xp.sum(x)
-    y *= 2
-    return y * x
-
-
-def stack_of_views_written(xp, x):
-    y = x * 1
-    m = xp.stack([y[:3], y[3:]])
-    m[0, ...] *= 2
-    y *= 5
-    return m, y
-
-
-def triangle_is_a_copy(xp, a):
-    m = a * 1
-    v = xp.tril(m)
-    v *= 2
-    return m, v
-
-
-def rolled_is_a_copy(xp, x):
-    y = x * 1
-    v = xp.roll(y, 2)
-    v[0] = 7.0
-    return y, v
-
-
-def cast_is_a_copy(xp, x):
-    y = x * 1
-    v = xp.astype(y, xp.float32)
-    v *= 2
-    return y, v
-
-
 def cast_to_the_same_is_a_copy(xp, x):
     y = x * 1
     v = xp.astype(y, xp.float64)
@@ -252,18 +144,6 @@ def empty_array(xp, x):
     return y, x * 1
 
 
-def divided_by_clone_of_itself(xp, x):
-    y = x * 1
-    y /= y.clone()
-    return y
-
-
-def to_the_power_of_clone_of_itself(xp, x):
-    y = x * 1
-    y **= y.clone()
-    return y
-
-
 def times_clone_of_its_other_part(xp, x):
     y = x * 1
     y[:3] *= y[3:].clone()
@@ -274,15 +154,3 @@ def plus_clone_of_its_own_part(xp, x):
     y = x * 1
     y[1:] += y[:-1].clone()
     return y
-
-
-def assigned_clone_of_its_own_part(xp, x):
-    y = x * 1
-    y[1:] = y[:-1].clone()
-    return y
-
-
-def plus_clone_of_its_transpose(xp, a):
-    m = a[:, :2] * 1
-    m += m.T.clone()
-    return m

@@ -8,16 +8,6 @@ def leaf_augmented(xp, x):
     return x
 
 
-def leaf_twin(xp, x):
-    x.sin_()
-    return x
-
-
-def leaf_zeroed(xp, x):
-    x.zero_()
-    return x
-
-
 def leaf_copied_into(xp, x, y):
     x.copy_(y)
     return x
@@ -28,83 +18,10 @@ def leaf_assigned(xp, x):
     return x
 
 
-def leaf_assigned_by_mask(xp, x):
-    x[x > 1] = 0.0
-    return x
-
-
-def leaf_assigned_by_integers(xp, x):
-    x[xp.ints(0, 1)] = 0.0
-    return x
-
-
 def leaf_view_augmented(xp, x):
     v = x[1:3]
     v += 1
     return x
-
-
-def leaf_item_augmented(xp, x):
-    x[1:3] += 1
-    return x
-
-
-def leaf_view_of_view(xp, a):
-    v = a.T[1:, ...]
-    v *= 2
-    return a
-
-
-def leaf_view_assigned(xp, a):
-    a.T[0] = 1.0
-    return a
-
-
-def leaf_reshaped(xp, x):
-    v = xp.reshape(x, (2, 3))
-    v += 1
-    return x
-
-
-def leaf_reshape_that_copies(xp, a):
-    v = xp.reshape(a.T, (6,))
-    v += 1
-    return v
-
-
-def leaf_clone(xp, x):
-    v = x.clone()
-    v += 1
-    return v
-
-
-def leaf_index_copy(xp, x):
-    v = x[xp.ints(0, 1)]
-    v += 1
-    return v
-
-
-def leaf_swapped_by_tuple(xp, x):
-    x[0], x[1] = x[1], x[0]
-    return x
-
-
-def leaf_with_constant_value(xp, c, x):
-    x[...] = c
-    return x
-
-
-def leaf_detached_then_written(xp, x, y):
-    v = x.detach()
-    v += 1
-    return x * y
-
-
-def leaf_made_of_a_written_constant(xp, c):
-    c *= 2
-    c.requires_grad_()
-    c *= 2
-    return c
 
 
 def view_of_constant_made_leaf(xp, c):
@@ -142,29 +59,11 @@ def one_of_unstack_assigned(xp, a, t):
     return m
 
 
-def one_of_unstack_zeroed(xp, a):
-    xp.unstack(a * 1)[0].zero_()
-    return a * 1
-
-
 def view_of_one_of_unstack(xp, a):
     m = a * 1
     r, _ = xp.unstack(m)
     v = r[1:]
     v *= 2
-    return m
-
-
-def one_of_unstack_of_a_leaf(xp, a):
-    r, _ = xp.unstack(a)
-    r *= 2
-    return a
-
-
-def one_of_unstack_of_view(xp, a):
-    m = a * 1
-    r = xp.unstack(m.T)[0]
-    r *= 2
     return m
 
 
@@ -176,23 +75,10 @@ def one_of_unstack_under_no_grad(xp, a):
     return m
 
 
-def one_of_unstack_of_constant(xp, d):
-    r, _ = xp.unstack(d)
-    r *= 2
-    return d
-
-
 def one_of_unstack_of_constant_by_leaf(xp, d, t):
     r, _ = xp.unstack(d)
     r *= t
     return d
-
-
-def base_of_unstack(xp, a):
-    m = a * 1
-    views = xp.unstack(m)
-    m *= 2
-    return m, [len(views)]
 
 
 def base_of_unstack_read_afterwards(xp, a):
@@ -200,20 +86,6 @@ def base_of_unstack_read_afterwards(xp, a):
     r, q = xp.unstack(m)
     m *= 2
     return m, r, q
-
-
-def base_of_unstack_row_written(xp, a, t):
-    m = a * 1
-    r, q = xp.unstack(m)
-    m[0, ...] *= t
-    return m, r + q
-
-
-def clone_of_one_of_unstack(xp, a):
-    r, q = xp.unstack(a)
-    v = r.clone()
-    v *= 2
-    return v, q
 
 
 def view_of_leaf_made_under_no_grad(xp, x):
@@ -228,14 +100,6 @@ def view_made_under_no_grad(xp, x):
     with xp.no_grad():
         v = y[1:3]
     v *= 2
-    return y
-
-
-def view_made_under_no_grad_assigned(xp, x, u):
-    y = x * 1
-    with xp.no_grad():
-        v = y[1:3]
-    v[...] = u
     return y
 
 
@@ -257,13 +121,6 @@ def view_under_no_grad_of_view(xp, x):
     return y
 
 
-def view_of_constant_made_under_no_grad(xp, c):
-    with xp.no_grad():
-        v = c[1:3]
-    v *= 2
-    return c, v
-
-
 def view_of_constant_made_under_no_grad_by_leaf(xp, c, u):
     with xp.no_grad():
         v = c[1:3]
@@ -283,28 +140,10 @@ def broadcast_assigned(xp, t):
     return m
 
 
-def broadcast_column_written(xp, t):
-    m = xp.broadcast_to(t * 1, (2, 3))
-    m[:, 1] *= 2
-    return m
-
-
 def broadcast_constant_written(xp, k):
     m = xp.broadcast_to(k, (2, 3))
     m += 1
     return m
-
-
-def broadcast_cloned(xp, t):
-    m = xp.broadcast_to(t * 1, (2, 3)).clone()
-    m[0, ...] += 1
-    m += 1
-    return m
-
-
-def integers_divided(xp, i):
-    i /= 2
-    return i
 
 
 def integers_plus_floats(xp, i, c):
@@ -312,32 +151,10 @@ def integers_plus_floats(xp, i, c):
     return i
 
 
-def integers_plus_number(xp, i):
-    i += 1.5
-    return i
-
-
-def integers_times_leaf(xp, i, x):
-    i *= x
-    return i
-
-
-def real_times_complex(xp, x, z):
-    y = x * 1
-    y *= z
-    return y
-
-
 def real_times_imaginary_number(xp, x):
     y = x * 1
     y *= 2j
     return y
-
-
-def integer_view_plus_floats(xp, i, c):
-    v = i[::2]
-    v += c[:3]
-    return i
 
 
 def boolean_plus_integers(xp, i):
@@ -357,19 +174,6 @@ def enlarged(xp, t, d):
     return y
 
 
-def enlarged_scalar(xp, s, t):
-    y = s * 1
-    y *= t
-    return y
-
-
-def enlarged_view(xp, x, t):
-    y = x * 1
-    v = y[:1]
-    v += t
-    return y
-
-
 def shapes_that_do_not_fit(xp, x, t):
     y = x * 1
     y += t
@@ -379,12 +183,6 @@ def shapes_that_do_not_fit(xp, x, t):
 def assigned_too_long(xp, x, t):
     y = x * 1
     y[1:3] = t
-    return y
-
-
-def assigned_through_mask_too_long(xp, x, t):
-    y = x * 1
-    y[xp.mask(1, 0, 0, 0, 1, 0)] = t
     return y
 
 
@@ -419,21 +217,10 @@ def view_detached_in_place(xp, x):
     return y, v
 
 
-def view_of_leaf_detached_in_place(xp, x):
-    x[1:3].detach_()
-    return x * 1
-
-
 def flag_of_result_changed(xp, x):
     y = x * 1
     y.requires_grad = False
     return y
-
-
-def flag_of_written_constant_changed(xp, c, t):
-    c[:3] = t
-    c.requires_grad = False
-    return c
 
 
 def flag_of_integers(xp, i):

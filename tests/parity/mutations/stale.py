@@ -18,11 +18,6 @@ def _constant(c, x):
     return v
 
 
-def operand_of_operators(xp, x, t):
-    _, v = _written(xp, x)
-    return v * t, t - v, -v, v**2, 2 / v
-
-
 def operand_of_operators_of_a_constant(xp, c, x, t):
     v = _constant(c, x)
     return v * t, t - v, -v, v**2, 2 / v
@@ -33,60 +28,10 @@ def operand_on_the_right(xp, c, x, k):
     return k * v, xp.add(k, v), xp.matmul(k, v)
 
 
-def in_place_operand(xp, x, t):
-    _, v = _written(xp, x)
-    w = t * 1
-    w *= v
-    return w
-
-
-def in_place_operand_for_a_constant(xp, c, x, k):
-    v = _constant(c, x)
-    k *= v
-    return k
-
-
-def operand_of_a_twin_for_a_constant(xp, c, x, k):
-    v = _constant(c, x)
-    k.add_(v)
-    return k
-
-
-def assigned_to_a_slice(xp, x, y):
-    _, v = _written(xp, x)
-    w = y * 1
-    w[3:] = v
-    return w
-
-
-def assigned_to_a_slice_of_a_constant(xp, c, x, d):
-    v = _constant(c, x)
-    d[0, :] = v
-    return d
-
-
-def assigned_to_everything_of_a_constant(xp, c, x, k):
-    v = _constant(c, x)
-    k[...] = v
-    return k
-
-
 def assigned_through_a_mask_of_a_constant(xp, c, x, k):
     v = _constant(c, x)
     k[xp.mask(1, 0, 1)] = v[:2]
     return k
-
-
-def copied_into_a_constant(xp, c, x, k):
-    v = _constant(c, x)
-    k.copy_(v)
-    return k
-
-
-def copied_into_a_view_of_a_constant(xp, c, x, d):
-    v = _constant(c, x)
-    d[1, :].copy_(v)
-    return d
 
 
 def stacked(xp, c, x, k):
@@ -136,18 +81,6 @@ def multiplied_as_matrix(xp, d, b):
     return xp.matmul(d, v), xp.matmul(d, w)
 
 
-def viewed_again(xp, c, x):
-    v = _constant(c, x)
-    return v[1:], xp.reshape(v, (3, 1)), v[::2] * 1, xp.expand_dims(v, axis=0)
-
-
-def viewed_again_and_written(xp, x, u):
-    y, v = _written(xp, x)
-    w = v[1:]
-    w *= u
-    return y, v, w
-
-
 def unstacked(xp, d, b):
     v = d.T
     d *= b
@@ -170,23 +103,11 @@ def cloned(xp, c, x):
     return v.clone(), xp.zeros_like(v) + v
 
 
-def detached(xp, c, x, t):
-    v = _constant(c, x)
-    w = v.detach()
-    return w, w * t, v.data * t
-
-
 def asked_for_its_flags(xp, c, x):
     v = c[:3]
     before = [v.requires_grad, v.is_leaf]
     c *= x
     return v, [*before, v.requires_grad, v.is_leaf, xp.node(v)]
-
-
-def asked_whether_it_is_a_leaf_first(xp, c, x):
-    v = _constant(c, x)
-    xp.look(v)
-    return v, [v.is_leaf, v.requires_grad]
 
 
 def older_view_of_a_constant_written(xp, c, x):
@@ -243,14 +164,6 @@ def grad_outputs(xp, c, x, t):
     return g
 
 
-def under_no_grad(xp, x):
-    y, v = _written(xp, x)
-    with xp.no_grad():
-        w = v * 2
-        y += 1
-    return w, v * y[:3]
-
-
 def several_writes_later(xp, x, t):
     y = x * 1
     v = y[:3]
@@ -259,15 +172,6 @@ def several_writes_later(xp, x, t):
     y[:3].multiply_(t)
     y += 1
     return v * 2, v, y
-
-
-def chain_of_views(xp, x):
-    y = x * 1
-    v = y[1:]
-    w = v[::2]
-    e = w[1]
-    y *= x
-    return e * 2, w * 3, v
 
 
 def chain_whose_middle_is_gone(xp, x):
@@ -285,12 +189,6 @@ def base_is_gone(xp, x):
     return v * 2, w
 
 
-def written_through_a_stale_view(xp, x, t):
-    y, v = _written(xp, x)
-    v *= t
-    return y, v
-
-
 def written_through_two_stale_views(xp, x, t):
     y = x * 1
     v, w = y[:3], y[2:5]
@@ -299,34 +197,6 @@ def written_through_two_stale_views(xp, x, t):
     w += t
     v -= 1
     return y, v, w
-
-
-def assigned_through_a_stale_view(xp, x, u):
-    y, v = _written(xp, x)
-    v[1:] = u
-    return y, v
-
-
-def zeroed_through_a_stale_view(xp, x):
-    y, v = _written(xp, x)
-    v[::2].zero_()
-    return y, v
-
-
-def stale_transpose_written(xp, a, b, u):
-    m = a * 1
-    v = m.T
-    m *= b
-    v[0, ...] *= u
-    return m, v
-
-
-def stale_reshape_written(xp, x, t):
-    y = x * 1
-    m = xp.reshape(y, (2, 3))
-    y *= x
-    m[1, ...] *= t
-    return y, m
 
 
 def stale_imaginary_part_written(xp, z, w):
@@ -342,25 +212,3 @@ def stale_broadcast_read(xp, t):
     m = xp.broadcast_to(y, (2, 3))
     y *= t
     return m * m, y
-
-
-def stale_detached(xp, x):
-    y = x * 1
-    v = y[:3].detach()
-    y *= x
-    return v, v * y[:3]
-
-
-def stale_view_of_detached(xp, x):
-    y = x * 1
-    v = y.detach()[:3]
-    y *= x
-    return v, v * y[:3]
-
-
-def stale_view_of_detached_written(xp, x):
-    y = x * 1
-    v = y.detach()[:3]
-    y *= x
-    v += 1
-    return v, y
