@@ -74,30 +74,6 @@ class Closed:
         return sys.modules[__name__]
 
 
-for name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "pow",
-    "radd",
-    "rmul",
-    "rsub",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "neg",
-):
-    setattr(
-        Closed,
-        f"__{name}__",
-        lambda *args, name=f"__{name}__": Closed(
-            getattr(args[0].value, name)(*map(_open, args[1:]))
-        ),
-    )
-
-
 def _open(x: Any) -> Any:
     if isinstance(x, Closed):
         return x.value
@@ -452,20 +428,12 @@ class TestRefusedDtypes:
         "make",
         [
             lambda: mg.asarray(np.array([1, "a"], dtype=object)),
-            lambda: mg.asarray(np.array(None, dtype=object)),
-            lambda: mg.asarray([None, 1.0]),
             lambda: mg.asarray(2**100),
-            lambda: mg.asarray([1.0], dtype=object),
             lambda: mg.asarray(np.ones(2), dtype=object),
-            lambda: mg.tensor(np.ones(2), dtype=object),
-            lambda: mg.asarray(mg.asarray(np.ones(2)), dtype=object),
             lambda: mg.asarray(np.ones(2)).astype(object),
             lambda: mg.zeros(2, dtype=object),
-            lambda: mg.namespace("numpy").asarray(np.array([1], dtype=object)),
             lambda: mg.asarray(Boxed()),
-            lambda: mg.add(np.ones(2), np.array([1, 2], dtype=object)),
             lambda: mg.asarray(np.ones(2)) * np.array([1, 2], dtype=object),
-            lambda: mg.asarray(np.ones(2), requires_grad=True) * np.array([1, 2], dtype=object),
             lambda: mg.func.grad(lambda x: mg.sum(x * np.array([1, 2], dtype=object)))(np.ones(2)),
         ],
     )
@@ -476,24 +444,13 @@ class TestRefusedDtypes:
         ):
             make()
 
-    @pytest.mark.parametrize(
-        "make",
-        [
-            lambda x: mg.asarray(x),
-            lambda x: mg.asarray(x[0]),
-            lambda x: mg.tensor(x),
-            lambda x: mg.asarray(x, requires_grad=True),
-            lambda x: mg.reshape(x, (2, 1)),
-            lambda x: mg.asarray([1.0], dtype=x.dtype),
-        ],
-    )
-    def test_records(self, make: Any) -> None:
+    def test_records(self) -> None:
         with pytest.raises(
             TypeError,
             match=r"cannot hold an array of dtype \[\('a', '<f8'\), \('b', '<i8'\)\] .*: take a "
             r"field, x\['a'\]",
         ):
-            make(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
+            mg.asarray(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
 
     def test_they_are_handed_on(self) -> None:
         """As an argument that nothing is computed with."""

@@ -678,6 +678,32 @@ ROWS = [
         ("has_aux=True",),
     ),
     Row(
+        "grad of an integer result",
+        lambda xp: func.grad(lambda x: xp.argmax(x))(raw(xp)),
+        TypeError,
+        "grad: the function must return one real scalar",
+        ("its result has dtype",),
+    ),
+    Row(
+        "argnums that is no integer",
+        lambda xp: func.grad(lambda x: x, argnums=1.0),
+        TypeError,
+        "grad: argnums must be an int or a tuple of ints, not 1.0",
+    ),
+    Row(
+        "has_aux without more than a result",
+        lambda xp: func.grad(lambda x: xp.sum(x), has_aux=True)(raw(xp)),
+        TypeError,
+        "grad: with has_aux=True the function must return a tuple",
+    ),
+    Row(
+        "a cotangent of another structure",
+        lambda xp: func.vjp(lambda x: {"a": x, "b": 2 * x}, raw(xp))[1]({"a": raw(xp)}),
+        ValueError,
+        "the pullback of vjp takes cotangents with the structure of the output: expected a "
+        "dictionary with the keys ['a', 'b'], got dict of 1",
+    ),
+    Row(
         "in place on an argument of func.grad",
         lambda xp: func.grad(lambda x: added(x, 1.0))(raw(xp)),
         RuntimeError,

@@ -18,7 +18,7 @@ from leaves import const, leaf, vector
 from operators import BITWISE, A, B, W, apply, check, gradients
 
 import multigrad as mg
-from multigrad.errors import GradientError, MixedBackendsError
+from multigrad.errors import GradientError
 
 # Stem, sign; of a and b: the derivative by a and by b (None: no gradient, by declaration).
 ELEMENTWISE: dict[str, tuple[str, Any, Any]] = {
