@@ -98,25 +98,6 @@ run(lambda: (is_array(x), asked), lambda: is_array(x))
     assert out == "(True, [False]) True\n"
 
 
-def test_a_thread_waits_for_the_backend_of_a_plugin(site: Site) -> None:
-    site.module(
-        "toy", TOY.replace("def make():", "def make():\n    import __main__; __main__.pause()")
-    )
-    site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
-    out = site.run(
-        THREADS
-        + """
-import array_api_strict
-discovery.backend_of(object())
-import toy
-x = toy.Array()
-name = lambda: getattr(discovery.backend_of(x), "name", None)
-run(name, name)
-"""
-    )
-    assert out == "toy toy\n"
-
-
 def test_a_thread_does_not_hold_what_the_import_of_a_library_needs(site: Site) -> None:
     """One thread imports a library, which uses multigrad; the other one finds that library and
     looks for its backend.
@@ -358,37 +339,6 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site, look_up: s
         print(len(replaced), slope(), slope(), ({look_up}).__doc__.splitlines()[0])
         """)
     assert out in ("1 5.0 5.0 new\n", "1 5.0 5.0 In place: new\n")
-
-
-def test_a_held_prefix_gives_the_new_function(site: Site) -> None:
-    out = site.run("""
-        import numpy as np
-        import multigrad as mg
-        from multigrad import linalg, registry
-        before = linalg.trace, mg.linalg.trace
-        registry.linear("linalg.trace(x, /)", x=lambda xp, g, x_shape: g, override=True, doc="new")
-        print(before[0] is before[1], *[f.__doc__.splitlines()[0] for f in (linalg.trace, mg.linalg.trace)])
-        """)
-    assert out == "True new new\n"
-
-
-def test_a_raw_function_does_not_outlive_its_operation(site: Site) -> None:
-    out = site.run("""
-        import numpy as np
-        import multigrad as mg
-        from multigrad import registry
-        from multigrad.backends import raw
-        xp, found, replaced = mg.core.element.library_named("numpy").xp, raw.RawNamespace._find, []
-        def find(self, name):
-            function = found(self, name)
-            if name == "sin" and not replaced:
-                replaced.append(registry.elementwise("sin(x, /)", x=1.0, forward=lambda xp, x: x + 7, override=True))
-            return function
-        raw.RawNamespace._find = find
-        xp.sin
-        print(len(replaced), float(xp.sin(np.zeros(()))), float(xp.sin(np.zeros(()))))
-        """)
-    assert out == "1 7.0 7.0\n"
 
 
 def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None:
