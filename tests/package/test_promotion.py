@@ -155,17 +155,6 @@ class TestDtypes:
                         f"{dtype} {stem} {scalar!r}: {z.dtype}"
                     )
 
-    def test_unary(self, xp: Any) -> None:
-        for f, dtypes in (
-            (operator.neg, DEFINED["add"]),
-            (operator.pos, DEFINED["add"]),
-            (operator.abs, INTEGERS + FLOATS),
-            (operator.invert, DEFINED["and"]),
-        ):
-            for dtype in dtypes:
-                assert f(xp.ones(2, dtype=dtype)).dtype == getattr(xp, dtype)
-        assert abs(xp.ones(2, dtype="complex64")).dtype == xp.float32
-
 
 class TestInPlace:
     @pytest.mark.parametrize("stem", standard_names.ARITHMETIC)
