@@ -1127,72 +1127,63 @@ CALL = (
 )
 
 
-class TestJax:
-    @pytest.fixture(autouse=True)
-    def jax(self) -> Any:
-        return pytest.importorskip("jax")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda jax, x: func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(x),
+            "a Tensor that requires grad cannot pass into or out of a JAX transformation, which "
+            rf"would make a constant of it\. {CALL}",
+        ),
+        (
+            lambda jax, x: func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x * 2)))(x),
+            rf"a Tensor with a grad_fn cannot pass .* cut its graph\. {CALL}",
+        ),
+        (
+            lambda jax, x: jax.numpy.sin(mg.asarray(x, requires_grad=True)),
+            r"\. Call multigrad's functions .* as mg\.sin\(x\) for jnp\.sin\(x\)\. Into a JAX "
+            r"transformation, pass t\.detach\(\) and call requires_grad_\(\) inside",
+        ),
+        (
+            lambda jax, x: jax.numpy.sin(mg.asarray(x, requires_grad=True) * 2),
+            r"Into a JAX transformation, pass t\.detach\(\), or take its gradient inside and "
+            r"return that\.",
+        ),
+        (
+            lambda jax, x: func.vmap(jax.jit(lambda x: x * 2))(x),
+            rf"a batch of a running transformation cannot pass .* the batch\. {CALL}",
+        ),
+        (
+            lambda jax, x: plain_jvp(jax.jit(lambda x: x * 2), x),
+            "a Dual of a running transformation cannot pass into or out of a JAX transformation, "
+            rf"which would lose the derivative or the batch\. {CALL}",
+        ),
+    ],
+)
+def test_what_cannot_pass_into_jax(call: Any, message: str) -> None:
+    jax = pytest.importorskip("jax")
+    with pytest.raises(RuntimeError, match=message):
+        call(jax, jax.numpy.ones(2))
 
-    def test_its_functions_inside_grad(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match=r"a Tensor that requires grad cannot pass .* make a constant of it\. " + CALL,
-        ):
-            func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(jax.numpy.ones(2))
-        with pytest.raises(
-            RuntimeError, match=r"a Tensor with a grad_fn cannot pass .* cut its graph\. " + CALL
-        ):
-            func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x * 2)))(jax.numpy.ones(2))
 
-    def test_its_functions_of_a_leaf(self, jax: Any) -> None:
-        x = mg.asarray(jax.numpy.ones(2), requires_grad=True)
-        for given, advice in (
-            (x, r"pass t\.detach\(\) and call requires_grad_\(\) inside"),
-            (x * 2, r"pass t\.detach\(\), or take its gradient inside and return that\."),
-        ):
-            with pytest.raises(
-                RuntimeError,
-                match=r"\. Call multigrad's functions .* as mg\.sin\(x\) for jnp\.sin\(x\)\. "
-                rf"Into a JAX transformation, {advice}",
-            ):
-                jax.numpy.sin(given)
+def test_what_is_advised_for_jax() -> None:
+    jax = pytest.importorskip("jax")
+    assert [*jax.jit(func.grad(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))] == [2, 2, 2]
 
-    def test_a_jitted_function_inside_vmap(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match=r"a batch of a running transformation cannot pass .* the batch\. " + CALL,
-        ):
-            func.vmap(jax.jit(lambda x: x * 2))(jax.numpy.ones((3, 2)))
 
-    def test_a_jitted_function_inside_grad(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match="a Tensor that requires grad cannot pass into or out of a JAX transformation, "
-            r"which would make a constant of it\. " + CALL,
-        ):
-            func.grad(jax.jit(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))
-        # as the message advises
-        assert [*jax.jit(func.grad(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))] == [2, 2, 2]
-
-    def test_a_jitted_function_inside_jvp(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match="a Dual of a running transformation cannot pass into or out of a JAX "
-            r"transformation, which would lose the derivative or the batch\. " + CALL,
-        ):
-            plain_jvp(jax.jit(lambda x: x * 2), jax.numpy.ones(3))
-
-    def test_its_grad_of_functions_of_multigrad(self, jax: Any) -> None:
-        with pytest.raises(
-            TypeError, match="Gradient only defined for scalar-output functions. Output was Tensor"
-        ) as caught:
-            jax.grad(lambda x: mg.sum(mg.sin(x)))(jax.numpy.ones(2))
-        assert (
-            "return y.array from a function that jax.grad differentiates, or use "
-            "multigrad.func.grad" in str(caught.value.__cause__)
-        )
-        assert np.allclose(
-            jax.grad(lambda x: mg.sum(mg.sin(x)).array)(jax.numpy.ones(2)), np.cos(np.ones(2))
-        )
+def test_jaxs_grad_of_functions_of_multigrad() -> None:
+    jax = pytest.importorskip("jax")
+    with pytest.raises(
+        TypeError, match="Gradient only defined for scalar-output functions. Output was Tensor"
+    ) as caught:
+        jax.grad(lambda x: mg.sum(mg.sin(x)))(jax.numpy.ones(2))
+    assert (
+        "return y.array from a function that jax.grad differentiates, or use "
+        "multigrad.func.grad" in str(caught.value.__cause__)
+    )
+    assert np.allclose(
+        jax.grad(lambda x: mg.sum(mg.sin(x)).array)(jax.numpy.ones(2)), np.cos(np.ones(2))
+    )
 
 
 # Rules

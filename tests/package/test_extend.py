@@ -728,27 +728,6 @@ class TestCarryOut:
         np.testing.assert_allclose(values(out), np.arange(3.0) * X)
         assert type(logged(lambda x: mg.zeros(3), X)) is np.ndarray
 
-    def test_levels(self):
-        x = mg.asarray(X)
-        assert (
-            extend.level_of(X),
-            extend.level_of(1.0),
-            extend.level_of("x"),
-            extend.level_of(x),
-        ) == (0, 0, 0, 1)
-        first, second = extend.Transform("first"), extend.Transform("second")
-        assert 1 < first.level < second.level
-        y = Logged.wrap(Logged.wrap(x, first), second)
-        assert extend.level_of(y) == second.level and extend.level_of(y.array) == first.level
-        assert extend.innermost(y) is X and extend.innermost(X) is X
-        assert (
-            extend.is_array(X)
-            and extend.is_array(y)
-            and not extend.is_array(1.0)
-            and not extend.is_array([1.0])
-        )
-
-
 class Noting(extend.Observer):
     """What is told of: the kinds and names of events, in order."""
 
@@ -815,13 +794,3 @@ def test_this_file_uses_public_names_alone():
             ), node.attr
             continue
         assert all(name in PUBLIC or not name.startswith("multigrad") for name in names), names
-
-
-def test_every_public_name_is_documented():
-    assert extend.API == 1
-    for name in extend.__all__:
-        thing = getattr(extend, name)
-        assert name in ("API", "EVENTS", "KERNELS") or thing.__doc__, name
-    for cls in (extend.Layer, extend.Transform):
-        for name, thing in vars(cls).items():
-            assert name.startswith("_") or not callable(thing) or thing.__doc__, name

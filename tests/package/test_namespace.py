@@ -133,26 +133,6 @@ class TestSignatures:
         expected = (standard_names.methods | standard_names.unwritten)[name]
         assert agree(inspect.signature(method), expected), f"{name}{inspect.signature(method)}"
 
-    def test_positional_only_and_keyword_only(self) -> None:
-        x = mg.ones((2, 2))
-        for call in (
-            lambda: mg.add(x1=x, x2=x),
-            lambda: mg.sum(x, 0, None),
-            lambda: mg.all(x, 0, True),
-            lambda: mg.astype(x, dtype=x.dtype),
-            lambda: mg.zeros((2,), "float64"),
-            lambda: mg.take(x, mg.asarray([0]), 0, 0),
-            lambda: mg.expand_dims(x),
-            lambda: mg.arange(start=3),
-            lambda: mg.eye(2, 2, 1),
-            lambda: mg.full((2,), 1.0, mg.float64),
-            lambda: mg.finfo(type=x),
-            lambda: mg.linspace(0, 1, 3, mg.float64),
-        ):
-            with pytest.raises(TypeError):
-                call()
-
-
 class TestInspection:
     def test_info(self, xp: Any) -> None:
         info = xp.__array_namespace_info__()
