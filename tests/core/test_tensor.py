@@ -37,6 +37,20 @@ class TestMaking:
         z = xp.asarray(x, copy=True)
         assert z is not x and z.requires_grad
 
+    def test_factories_take_requires_grad(self, xp):
+        for t in (
+            xp.zeros(3, requires_grad=True),
+            xp.ones((2, 3), requires_grad=True),
+            xp.linspace(0.0, 1.0, 5, requires_grad=True),
+            xp.full((2,), 1.5, requires_grad=True),
+            xp.eye(3, requires_grad=True),
+            xp.empty(2, requires_grad=True),
+            xp.arange(0.0, 3.0, 1.0, requires_grad=True),
+            xp.asarray(np.ones(2), requires_grad=True),
+            xp.zeros_like(xp.ones(2), requires_grad=True),
+        ):
+            assert t.requires_grad and t.is_leaf
+
     def test_what_is_no_array(self):
         for bad in (object(), {"a": 1}, "text", None):
             with pytest.raises((TypeError, ValueError)):
@@ -79,6 +93,13 @@ class TestPlace:
         assert parts[0].grad_fn is parts[2].grad_fn
         assert [p.output_nr for p in parts] == [0, 1, 2]
         assert (parts[2] * 2).grad_fn.next_functions[0] == (parts[0].grad_fn, 2)
+
+    def test_detach(self, xp):
+        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
+        y = (x * 2).detach()
+        assert not y.requires_grad and y.is_leaf
+        np.testing.assert_allclose(values(y), [2, 4])
+        assert not x.data.requires_grad
 
 
 class TestLeaving:
