@@ -98,8 +98,6 @@ def test_autograd_lists_its_surface() -> None:
 
 
 def test_help_begins_with_a_cheat_sheet() -> None:
-    text = inspect.getdoc(mg)
-    assert text is not None and 28 <= len(text.splitlines()) <= 32
     shown = pydoc.plain(pydoc.render_doc(mg)).splitlines()
     assert any("import multigrad as mg" in line for line in shown[:8]) and any(
         "mg.func.hessian(loss)(w, a)" in line for line in shown[:24]

@@ -159,21 +159,6 @@ class TestInPlace:
             assert x is old and x.dtype == getattr(xp, a) and x._version == 1
             assert (values(x) == result.astype(a)).all()
 
-    @pytest.mark.parametrize("stem", [s for s in standard_names.ARITHMETIC if s != "matmul"])
-    def test_scalars(self, xp: Any, stem: str) -> None:
-        for dtype, scalar in (
-            ("int16", 2),
-            ("float32", 2.0),
-            ("float32", 2),
-            ("bool", True),
-            ("complex64", 2.0),
-        ):
-            if dtype in DEFINED[stem]:
-                x = old = xp.ones(3, dtype=dtype)
-                x = IN_PLACE[stem](x, scalar)
-                assert x is old and x.dtype == getattr(xp, dtype)
-                assert (values(x) == FUNCTION[stem](np.ones(3, dtype=dtype), scalar)).all()
-
     def test_across_kinds(self, xp: Any) -> None:
         for dtype, scalar in (("int16", 2.0), ("float32", 2j), ("bool", 2)):
             x = xp.ones(3, dtype=dtype)

@@ -384,39 +384,3 @@ def test_an_operation_that_is_taken_back_leaves_no_method(site: Site) -> None:
         print(x.sin().item(), hasattr(x, "evil"), hasattr(x, "evil_"))
         """)
     assert out == "0.0 False False\n"
-
-
-FIRST_USE = textwrap.dedent("""
-    import sys, threading
-    import numpy as np
-    import multigrad as mg
-    from multigrad import func
-
-    sys.setswitchinterval(1e-6)
-    x = np.arange(12.0).reshape(4, 3)
-    together, found = threading.Barrier(8), []
-
-    def first():
-        together.wait()
-        try:
-            found.append(func.vmap(func.hessian(lambda s: mg.sum(mg.sin(s) * s**2)))(x).shape)
-        except BaseException as error:
-            found.append(repr(error))
-
-    threads = [threading.Thread(target=first) for _ in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    print(set(found))
-""")
-
-
-def test_first_use_in_several_threads_at_once():
-    """Whoever comes while another thread fills the tables waits for it, and does not find them half
-    full.
-    """
-    found = subprocess.run(
-        [sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=300, check=True
-    )
-    assert found.stdout.strip() == "{(4, 3, 3)}", found.stdout

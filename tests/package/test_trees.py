@@ -5,8 +5,6 @@ say.
 from __future__ import annotations
 
 import dataclasses
-import gc
-import weakref
 from collections import Counter, OrderedDict, UserDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 
@@ -315,38 +313,6 @@ class TestRegistration:
             match=r"the flatten function of Box must return \(children, aux\), not list of 1",
         ):
             list(tree.leaves(Box(1)))
-
-    def test_the_table_does_not_keep_classes_made_in_passing(self):
-        for i in range(1100):
-            list(tree.leaves(type(f"Class{i}", (), {})()))
-        assert len(tree._kinds) <= 1001
-        assert list(tree.leaves(({"a": 1}, [2]))) == [1, 2]
-
-    @pytest.mark.parametrize(
-        "make",
-        [
-            lambda: type("Plain", (), {}),
-            lambda: dataclasses.make_dataclass("Data", ["x"]),
-            lambda: namedtuple("Named", "x"),
-            lambda: type("Items", (dict,), {}),
-        ],
-        ids=["registered", "dataclass", "named tuple", "dictionary"],
-    )
-    def test_classes_are_freed(self, make):
-        cls = make()
-        if cls.__name__ == "Plain":
-            func.register_pytree(cls, lambda t: ([t.x], None), lambda aux, xs, cls=cls: cls())
-            tree_of = cls()
-            tree_of.x = 1.0
-        else:
-            tree_of = cls({"x": 1.0}) if issubclass(cls, dict) else cls(1.0)
-        for _ in range(2):
-            assert tree.leaves(tree_of) == [1.0]
-            assert tree.flattened([tree_of])[0] == [1.0]
-        gone = weakref.ref(cls)
-        del cls, tree_of
-        gc.collect()
-        assert gone() is None
 
 
 class TestTransformations:
