@@ -7,6 +7,7 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
+from functools import partial
 
 import numpy as np
 import pytest
@@ -124,48 +125,34 @@ class TestSignatures:
     def test_a_name_is_refused_or_works(self, name):
         """As the name of an operation, a prefix, an array, a setting, an output, a residual."""
 
-        def takes(text, value="cos({0})"):
-            return eval(f"lambda xp, {text}: g * xp.{value.format(normal)}")
+        def takes(text):
+            return eval(f"lambda xp, {text}: g * xp.cos({normal})")
 
         normal = unicodedata.normalize("NFKC", name)
         one = [lambda xp, x: xp.sin(x), lambda xp, g, x: g * xp.cos(x)]
         two = [lambda xp, x: (xp.sin(x), xp.cos(x)), lambda xp, g_other, x: -g_other * xp.sin(x)]
         sign = {name: lambda xp, x: xp.astype(xp.sign(x), xp.int64)}
+        simple = partial(define, batching="elementwise")
         given = [
-            lambda: define(f"{name}(x, /)", forward=one[0], x=one[1], batching="elementwise"),
-            lambda: define(f"{name}.tf(x, /)", forward=one[0], x=one[1], batching="elementwise"),
-            lambda: define(f"tp.{name}(x, /)", forward=one[0], x=one[1], batching="elementwise"),
-            lambda: define(
-                f"tf({name}, /)",
-                forward=one[0],
-                batching="elementwise",
-                **{normal: takes(f"g, {name}")},
-            ),
+            lambda: simple(f"{name}(x, /)", forward=one[0], x=one[1]),
+            lambda: simple(f"{name}.tf(x, /)", forward=one[0], x=one[1]),
+            lambda: simple(f"tp.{name}(x, /)", forward=one[0], x=one[1]),
+            lambda: simple(f"tf({name}, /)", forward=one[0], **{normal: takes(f"g, {name}")}),
             lambda: elementwise(
                 f"tf({name}, /)",
                 forward=one[0],
                 **{normal: eval(f"lambda xp, {name}: xp.cos({name})")},
             ),
             lambda: composite(f"tf({name}, /)", one[0]),
-            lambda: define(
-                f"tf(x, /, *, {name}=None)",
-                forward=lambda xp, x, setting: xp.sin(x),
-                x=one[1],
-                batching="elementwise",
+            lambda: simple(
+                f"tf(x, /, *, {name}=None)", forward=lambda xp, x, setting: xp.sin(x), x=one[1]
             ),
-            lambda: define(
-                "tf(x, /)",
-                forward=two[0],
-                outputs=(name, "other"),
-                x=two[1],
-                batching="elementwise",
-            ),
-            lambda: define(
+            lambda: simple("tf(x, /)", forward=two[0], outputs=(name, "other"), x=two[1]),
+            lambda: simple(
                 "tf(x, /)",
                 forward=lambda xp, x: xp.abs(x),
                 residuals=sign,
                 x=eval(f"lambda xp, g, {name}: g * {name}"),
-                batching="elementwise",
             ),
         ]
         refused = 0
