@@ -66,7 +66,9 @@ class TestNames:
         t = xp.ones(1)
         assert mg.namespace(t) is xp and mg.namespace(t.array) is xp
         assert t.__array_namespace__() is xp and t.__array_namespace__(api_version="2021.12") is xp
-        with pytest.raises(ValueError, match="2020.01"):
+        with pytest.raises(
+            ValueError, match="unsupported version of the Array API standard: '2020.01'"
+        ):
             t.__array_namespace__(api_version="2020.01")
 
     def test_constants(self, xp: Any) -> None:

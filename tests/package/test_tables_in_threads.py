@@ -7,10 +7,6 @@ until another thread has come.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
-
 import pytest
 from plugin_sites import SPEC, TOY, Site, site
 
