@@ -96,10 +96,6 @@ def moving(function, x, tangent):
     return transform.call(run)
 
 
-def is_real(x):
-    return mg.namespace(x).isdtype(x.dtype, "real floating")
-
-
 class Step:
     """One operation on a tape.
 

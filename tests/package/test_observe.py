@@ -185,7 +185,7 @@ class TestEvents:
             t.numpy()
         assert log.begun == ["numpy"]
 
-    def test_what_transformations_do_is_none(self, x):
+    def test_what_transformations_do_is_none(self):
         ones = np.ones(2)
         with Log(CONVERSION) as log:
             func.jvp(mg.sin, (ones,), (ones,))
@@ -262,7 +262,7 @@ class TestOnce:
         ]
         assert log.begun.count("sin") == 1
 
-    def test_whole_operations_hide_their_parts(self, x):
+    def test_whole_operations_hide_their_parts(self):
         a = mg.asarray(np.ones((3, 2, 4)), requires_grad=True)
         b = mg.asarray(np.ones((4, 5)), requires_grad=True)
         with Log(OPERATION) as parts, Log(OPERATION, NODE, whole=True) as whole:
@@ -476,7 +476,7 @@ class TestContexts:
                     y.backward()
             assert log.told == [] and times == []
 
-    def test_inside_a_transformation(self, x):
+    def test_inside_a_transformation(self):
         """What a function enters and does not leave ends with the transformation."""
         log = Log(OPERATION)
         func.grad(lambda t: mg.sum(log.__enter__() and t * t))(np.ones(2))
