@@ -49,6 +49,12 @@ def test_backends_imports_no_library() -> None:
     assert any(line.startswith("numpy ") and "available" in line for line in lines)
 
 
+def test_backends_probe_tells_devices_and_dtypes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["backends", "--probe"]) == 0
+    out = capsys.readouterr().out
+    assert "numpy: devices cpu" in out and "complex128" in out
+
+
 def test_backends_tells_what_is_wrong(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

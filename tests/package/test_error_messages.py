@@ -223,6 +223,7 @@ ROWS = [
         "a view of a leaf Variable that requires grad is being used in an in-place operation.",
         IN_PLACE,
     ),
+    Row("a twin on a leaf", lambda xp: leaf(xp).sin_(), RuntimeError, LEAF, IN_PLACE),
     Row(
         "integers that require grad",
         lambda xp: xp.asarray([1, 2], requires_grad=True),
@@ -357,6 +358,18 @@ ROWS = [
         TypeError,
         "arange() too many positional arguments",
         ("It takes arange(",),
+    ),
+    Row(
+        "a misspelt name of an extension",
+        lambda xp: mg.linalg.sovle,
+        AttributeError,
+        "the namespace 'multigrad.numpy.linalg' has no 'sovle'",
+    ),
+    Row(
+        "two dtypes where one is meant",
+        lambda xp: xp.finfo(xp.float32, xp.float64),
+        TypeError,
+        "finfo() too many positional arguments",
     ),
     Row(
         "a call of the class",

@@ -289,6 +289,7 @@ class TestRules:
                 {"y": "x"},
                 r"t.bad: keep\['y'\] must be a tuple of names, as in \('x',\), not the string 'x'",
             ),
+            ({"y": None}, r"t.bad: keep\['y'\] must be a tuple of names, not None"),
             (("x", "n"), r"t.bad: keep must be a mapping of arguments to names, not \('x', 'n'\)"),
         ],
     )
