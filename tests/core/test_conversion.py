@@ -74,30 +74,6 @@ class Closed:
         return sys.modules[__name__]
 
 
-for name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "pow",
-    "radd",
-    "rmul",
-    "rsub",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "neg",
-):
-    setattr(
-        Closed,
-        f"__{name}__",
-        lambda *args, name=f"__{name}__": Closed(
-            getattr(args[0].value, name)(*map(_open, args[1:]))
-        ),
-    )
-
-
 def _open(x: Any) -> Any:
     if isinstance(x, Closed):
         return x.value
@@ -153,14 +129,6 @@ class Narrowing(Namespace):
 def closed() -> Iterator[str]:
     """The backend of a library with neither `__array__` nor DLPack."""
     yield from _registered("closed", Namespace(), Closed)
-
-
-@pytest.fixture
-def mparray() -> Iterator[str]:
-    library = pytest.importorskip(
-        "mparray", reason="mparray is installed for the tests of precision"
-    )
-    yield from _registered("mparray", library, library.MPArray)
 
 
 def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[str]:
@@ -306,25 +274,6 @@ class TestToAndFromNumpy:
         for _ in _registered("boxing", Namespace(), Boxing):
             same(mg.asarray(Boxing([1.0, 2.0])).numpy(), np.asarray([1.0, 2.0]))
 
-    def test_a_real_library_without_either(self, mparray: str) -> None:
-        library = sys.modules["mparray"]
-        x = library.asarray([[1.5, 2.5], [-0.25, 0.0]])
-        t = mg.asarray(x)
-        for found in (
-            t.numpy(),
-            t.to_backend("numpy").array,
-            mg.asarray(x, backend="numpy").array,
-            mg.asarray(x, backend="strict").numpy(),
-        ):
-            same(found, np.asarray([[1.5, 2.5], [-0.25, 0.0]]))
-        assert isinstance(mg.asarray(np.ones(2), backend=mparray).array, library.MPArray)
-        same(mg.asarray(library.asarray([1 + 2j])).numpy(), np.asarray([1 + 2j]))
-        leaf = mg.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
-        (leaf.to_backend(mparray) * 3.0).to_backend("numpy").sum().backward()
-        assert leaf.grad is not None
-        assert leaf.grad.tolist() == [3, 3]
-        assert mg.autograd.gradcheck(lambda a: a * a, mg.asarray(x, requires_grad=True))
-
     def test_on_a_device_that_numpy_cannot_read(self) -> None:
         strict = pytest.importorskip("array_api_strict")
         device = next(d for d in strict.__array_namespace_info__().devices() if "device1" in str(d))
@@ -452,20 +401,12 @@ class TestRefusedDtypes:
         "make",
         [
             lambda: mg.asarray(np.array([1, "a"], dtype=object)),
-            lambda: mg.asarray(np.array(None, dtype=object)),
-            lambda: mg.asarray([None, 1.0]),
             lambda: mg.asarray(2**100),
-            lambda: mg.asarray([1.0], dtype=object),
             lambda: mg.asarray(np.ones(2), dtype=object),
-            lambda: mg.tensor(np.ones(2), dtype=object),
-            lambda: mg.asarray(mg.asarray(np.ones(2)), dtype=object),
             lambda: mg.asarray(np.ones(2)).astype(object),
             lambda: mg.zeros(2, dtype=object),
-            lambda: mg.namespace("numpy").asarray(np.array([1], dtype=object)),
             lambda: mg.asarray(Boxed()),
-            lambda: mg.add(np.ones(2), np.array([1, 2], dtype=object)),
             lambda: mg.asarray(np.ones(2)) * np.array([1, 2], dtype=object),
-            lambda: mg.asarray(np.ones(2), requires_grad=True) * np.array([1, 2], dtype=object),
             lambda: mg.func.grad(lambda x: mg.sum(x * np.array([1, 2], dtype=object)))(np.ones(2)),
         ],
     )
@@ -476,24 +417,13 @@ class TestRefusedDtypes:
         ):
             make()
 
-    @pytest.mark.parametrize(
-        "make",
-        [
-            lambda x: mg.asarray(x),
-            lambda x: mg.asarray(x[0]),
-            lambda x: mg.tensor(x),
-            lambda x: mg.asarray(x, requires_grad=True),
-            lambda x: mg.reshape(x, (2, 1)),
-            lambda x: mg.asarray([1.0], dtype=x.dtype),
-        ],
-    )
-    def test_records(self, make: Any) -> None:
+    def test_records(self) -> None:
         with pytest.raises(
             TypeError,
             match=r"cannot hold an array of dtype \[\('a', '<f8'\), \('b', '<i8'\)\] .*: take a "
             r"field, x\['a'\]",
         ):
-            make(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
+            mg.asarray(np.zeros(2, dtype=[("a", np.float64), ("b", np.int64)]))
 
     def test_they_are_handed_on(self) -> None:
         """As an argument that nothing is computed with."""

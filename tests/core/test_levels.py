@@ -1,6 +1,4 @@
-"""Transformations and levels: nesting without confusion, on every backend, over raw arrays and
-Tensors.
-"""
+"""Transformations and levels: nesting without confusion, over raw arrays and Tensors."""
 
 from __future__ import annotations
 
@@ -13,13 +11,13 @@ import multigrad as mg
 from multigrad import func
 
 
-class TestGrad:
-    def test_raw_in_raw_out(self, xp):
-        x = raw(xp, [1.0, 2.0])
-        g = func.grad(lambda x: xp.sum(x**3))(x)
-        assert type(g) is type(x)
-        np.testing.assert_allclose(values(g), [3, 12])
+@pytest.fixture
+def xp():
+    """Levels know nothing of the library below them."""
+    return mg.namespace("numpy")
 
+
+class TestGrad:
     def test_value_aux_argnums_and_structures(self, xp):
         a, b = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
         value, (ga, gb) = func.value_and_grad(lambda x, y: xp.sum(x * y), argnums=(0, 1))(a, b)
@@ -45,57 +43,14 @@ class TestGrad:
             values(func.grad(lambda x: xp.asarray(np.array(3.0)))(a)), [0, 0]
         )
 
-    def test_third_derivative(self, xp):
-        f = func.grad(func.grad(func.grad(lambda x: x**5)))
-        np.testing.assert_allclose(values(f(raw(xp, 2.0))), 240)
-
     def test_vjp(self, xp):
         x, y = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
-        out, pullback = func.vjp(lambda a, b: (a * b, xp.sum(a)), x, y)
+        out, pullback = func.vjp(lambda a, b: (a * b, {"sum": xp.sum(a)}), x, y)
         np.testing.assert_allclose(values(out[0]), [3, 8])
         for _ in range(2):
-            gx, gy = pullback((raw(xp, [1.0, 10.0]), raw(xp, 1.0)))
+            gx, gy = pullback((raw(xp, [1.0, 10.0]), {"sum": raw(xp, 1.0)}))
             np.testing.assert_allclose(values(gx), [4, 41])
             np.testing.assert_allclose(values(gy), [1, 20])
-        with pytest.raises(
-            ValueError,
-            match="the pullback of vjp takes cotangents with the structure of the output: "
-            "expected a tuple of 2",
-        ):
-            pullback(raw(xp, 1.0))
-        _, pullback = func.vjp(lambda a: {"a": a, "b": 2 * a}, x)
-        np.testing.assert_allclose(
-            values(pullback({"b": raw(xp, [1.0, 1.0]), "a": raw(xp, [0.0, 0.0])})[0]), [2, 2]
-        )
-        with pytest.raises(
-            ValueError, match=r"expected a dictionary with the keys \['a', 'b'\], got dict of 1"
-        ):
-            pullback({"a": x})
-
-    def test_errors(self, xp):
-        x = raw(xp, [1.0, 2.0])
-        with pytest.raises(RuntimeError, match="only for scalar outputs"):
-            func.grad(lambda x: x * 2)(x)
-        with pytest.raises(
-            TypeError, match="the function must return one real scalar, but it returned str"
-        ):
-            func.grad(lambda x: "a")(x)
-        with pytest.raises(
-            TypeError, match="cannot differentiate with respect to an array of dtype"
-        ):
-            func.grad(lambda x: xp.sum(x))(xp.asarray(np.array([1, 2])).array)
-        with pytest.raises(TypeError, match="cannot differentiate with respect to a Python float"):
-            func.grad(lambda x: x)(1.0)
-        with pytest.raises(
-            ValueError, match="argnums names argument 1, but the function was called with 1"
-        ):
-            func.grad(lambda x: x, argnums=1)(x)
-        with pytest.raises(TypeError, match="its result has dtype"):
-            func.grad(lambda x: xp.argmax(x))(x)
-        with pytest.raises(TypeError, match="argnums must be an int or a tuple of ints, not 1.0"):
-            func.grad(lambda x: x, argnums=1.0)
-        with pytest.raises(TypeError, match="with has_aux=True the function must return a tuple"):
-            func.grad(lambda x: xp.sum(x), has_aux=True)(x)
 
 
 class TestNesting:
@@ -147,16 +102,6 @@ class TestNesting:
 
         np.testing.assert_allclose(values(func.grad(f)(raw(xp, [1.0, 2.0]))), [4, 32])
 
-    def test_backward_inside(self, xp):
-        def f(x):
-            w = xp.asarray(np.array([2.0, 3.0]), requires_grad=True)
-            xp.sum(x * w * w).backward()
-            return xp.sum(w.grad * x)
-
-        np.testing.assert_allclose(
-            values(func.grad(f)(raw(xp, [1.0, 2.0]))), [2 * 2 * 1 * 2, 2 * 2 * 3 * 2]
-        )
-
     def test_two_backwards_inside(self, xp):
         def f(x):
             p = xp.ones(3, dtype=xp.float64, requires_grad=True)
@@ -187,32 +132,6 @@ class TestNesting:
         ):
             func.grad(lambda x: mg.autograd.grad(xp.sum(w * w * x), w)[0])(raw(xp, [1.0, 2.0]))
 
-    def test_operations_over_levels(self, xp):
-        def f(x):
-            a = xp.concat([x, x * 2])
-            b, c = xp.unstack(xp.reshape(a, (2, 2)))
-            d = xp.where(b > 1.5, b, c)
-            return xp.sum(d[0] * xp.take(a, xp.asarray(np.array([0, 3, 3]))))
-
-        x = np.array([1.0, 2.0])
-        g = values(func.grad(f)(raw(xp, x)))
-        e = 1e-6
-
-        def plain(x):
-            a = np.concatenate([x, 2 * x])
-            b, c = a.reshape(2, 2)
-            d = np.where(b > 1.5, b, c)
-            return np.sum(d[0] * a[[0, 3, 3]])
-
-        expected = [(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]
-        np.testing.assert_allclose(g, expected, rtol=1e-6)
-        h = func.grad(lambda x: xp.sum(func.grad(f)(x) ** 2))(raw(xp, x))
-        base = lambda x: np.sum(
-            np.array([(plain(x + e * u) - plain(x - e * u)) / (2 * e) for u in np.eye(2)]) ** 2
-        )
-        expected = [(base(x + 1e-4 * u) - base(x - 1e-4 * u)) / 2e-4 for u in np.eye(2)]
-        np.testing.assert_allclose(values(h), expected, rtol=1e-3)
-
     def test_writing_into_an_array_from_outside(self, xp):
         outside = xp.zeros(2, dtype=xp.float64)
 
@@ -235,29 +154,6 @@ class TestNesting:
 
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             func.grad(f)(raw(xp, [1.0, 2.0]))
-
-    def test_in_place_inside(self, xp):
-        def f(x):
-            y = x * 1.0
-            y += x
-            y[0] = x[1] * 3
-            return xp.sum(y * y)
-
-        np.testing.assert_allclose(
-            values(func.grad(f)(raw(xp, [1.0, 2.0]))), [0, 2 * 6 * 3 + 2 * 4 * 2]
-        )
-
-
-def test_create_graph_equals_nested_transformation(xp):
-    def f(x):
-        return xp.sum(xp.exp(xp.sin(x)) * x)
-
-    x = np.array([0.3, 0.8])
-    nested = func.grad(lambda x: xp.sum(func.grad(f)(x) ** 2))(raw(xp, x))
-    t = xp.asarray(x, requires_grad=True)
-    (g,) = mg.autograd.grad(f(t), t, create_graph=True)
-    (h,) = mg.autograd.grad(xp.sum(g**2), t)
-    np.testing.assert_allclose(values(h), values(nested), rtol=1e-12)
 
 
 class TestGradientsThatAreValuesOfATransformation:

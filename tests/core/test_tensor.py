@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import operator
-import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -30,30 +28,6 @@ class TestMaking:
         w = xp.asarray(np.ones(2), requires_grad=True) * 2
         assert mg.tensor(w.detach()).is_leaf
 
-    def test_scalars_and_lists_go_to_the_default_backend(self):
-        assert mg.asarray([[1.0, 2.0], [3.0, 4.0]]).shape == (2, 2)
-        assert mg.asarray(1.0).shape == () and mg.asarray(3).dtype == np.int64
-        with mg.use_backend("strict"):
-            assert mg.asarray(1.0)._elem.library.name == "strict"
-            assert mg.zeros(3)._elem.library.name == "strict"
-        assert mg.zeros(3)._elem.library.name == "numpy"
-
-    def test_dtype_by_name(self, xp):
-        assert xp.zeros((2,), dtype="float32").dtype == xp.float32
-        assert xp.asarray(np.ones(2), dtype="complex128").dtype == xp.complex128
-        assert xp.astype(xp.ones((2,), dtype=xp.float64), "float32").dtype == xp.float32
-        with pytest.raises(
-            TypeError, match="unknown dtype 'float63'.*names of the standard are bool, int8"
-        ):
-            xp.zeros((2,), dtype="float63")
-
-    def test_lists_of_tensors_are_stacked_differentiably(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        t = mg.asarray([[x[0], x[1]], [x[1], 3.0 * x[0]]], backend=xp.__name__.rpartition(".")[2])
-        assert t.shape == (2, 2)
-        xp.sum(t * t).backward()
-        np.testing.assert_allclose(values(x.grad), [2 + 18, 8])
-
     def test_dtype_cast_is_differentiable(self, xp):
         x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
         y = xp.asarray(x, dtype=xp.float32)
@@ -77,58 +51,27 @@ class TestMaking:
         ):
             assert t.requires_grad and t.is_leaf
 
-    def test_only_floating_dtypes(self, xp):
-        for dtype in (np.int64, np.bool_):
-            with pytest.raises(
-                RuntimeError,
-                match="only Tensors of floating point and complex dtype can require gradients",
-            ):
-                xp.asarray(np.ones(2, dtype=dtype), requires_grad=True)
-        for dtype in (np.float32, np.float64, np.complex64, np.complex128):
-            assert xp.asarray(np.ones(2, dtype=dtype), requires_grad=True).requires_grad
-
     def test_what_is_no_array(self):
         for bad in (object(), {"a": 1}, "text", None):
             with pytest.raises((TypeError, ValueError)):
                 mg.asarray(bad)
         with pytest.raises(TypeError, match="cannot make an array of builtins.object"):
             mg.asarray(object())
-        with pytest.raises(TypeError, match="made by multigrad.asarray"):
-            mg.Tensor([1.0])
+
+    def test_the_default_backend(self):
+        with mg.use_backend("strict"):
+            assert mg.asarray(1.0)._elem.library.name == "strict"
+            assert mg.zeros(3)._elem.library.name == "strict"
+        assert mg.zeros(3)._elem.library.name == "numpy"
 
     def test_unknown_backend(self):
         with pytest.raises(
             BackendError, match="unknown backend 'nonesuch'. Known backends: .*numpy"
         ):
             mg.asarray([1.0], backend="nonesuch")
-        with pytest.raises(BackendError, match="unknown backend 'nonesuch'"):
-            mg.use_backend("nonesuch")
 
 
 class TestPlace:
-    def test_is_leaf_table(self, xp):
-        a = xp.asarray(np.ones(2), requires_grad=True)
-        plain = xp.ones(2, dtype=xp.float64)
-        assert a.is_leaf and not (a + 2).is_leaf and not xp.astype(a, xp.float32).is_leaf
-        assert plain.is_leaf and xp.astype(plain, xp.float32).is_leaf and (plain + plain).is_leaf
-        assert xp.astype(plain, xp.float32).requires_grad_().is_leaf
-
-    def test_requires_grad_is_assignable(self, xp):
-        a = xp.ones(2, requires_grad=True)
-        assert (2 * a).grad_fn is not None
-        a.requires_grad = False
-        assert (2 * a).grad_fn is None
-        a.requires_grad = True
-        assert a.requires_grad_(True) is a
-        b = a * 2
-        b.requires_grad = True
-        with pytest.raises(
-            RuntimeError, match="you can only change requires_grad flags of leaf variables"
-        ):
-            b.requires_grad = False
-        with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
-            a.requires_grad = 1
-
     def test_graph_names(self, xp):
         a = xp.linspace(0.0, 6.0, 5, requires_grad=True)
         d = 2 * xp.sin(a) + 1
@@ -158,84 +101,8 @@ class TestPlace:
         np.testing.assert_allclose(values(y), [2, 4])
         assert not x.data.requires_grad
 
-    def test_assigning_grad(self, xp):
-        x = xp.asarray(np.ones(2), requires_grad=True)
-        x.grad = xp.asarray(np.array([1.0, 2.0]))
-        xp.sum(x).backward()
-        np.testing.assert_allclose(values(x.grad), [2, 3])
-        with pytest.raises(
-            RuntimeError,
-            match=r"attempting to assign a gradient of size '\[3\]' to a tensor of size '\[2\]'",
-        ):
-            x.grad = xp.zeros(3, dtype=xp.float64)
-        with pytest.raises(
-            RuntimeError, match="attempting to assign a gradient with dtype '.*float32'"
-        ):
-            x.grad = xp.zeros(2, dtype=xp.float32)
-        with pytest.raises(
-            TypeError,
-            match="assigned grad expected to be a Tensor or None but got grad of type list",
-        ):
-            x.grad = [1.0, 2.0]
-        with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
-            x.grad = x
-        del x.grad
-        assert x.grad is None
-
 
 class TestLeaving:
-    def test_conversions_of_constants(self, xp):
-        t = xp.asarray(np.array([[1.0, 2.0]]))
-        np.testing.assert_array_equal(np.asarray(t), [[1, 2]])
-        assert t.tolist() == [[1.0, 2.0]]
-        assert xp.asarray(np.array([3.5])).item() == 3.5
-        assert xp.asarray(np.array(2)).item() == 2 and type(xp.asarray(np.array(2)).item()) is int
-        assert type(xp.asarray(np.array(True)).item()) is bool
-        assert xp.asarray(np.array(1 + 2j)).item() == 1 + 2j
-        assert (
-            float(xp.asarray(np.array(1.5))) == 1.5
-            and int(xp.asarray(np.array(2))) == 2
-            and bool(xp.asarray(np.array(True)))
-        )
-        assert operator.index(xp.asarray(np.array(2))) == 2
-        with pytest.raises(
-            RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"
-        ):
-            t.item()
-
-    def test_what_requires_grad_does_not_leave_silently(self, xp):
-        t = xp.asarray(np.array(1.5), requires_grad=True)
-        with pytest.raises(
-            RuntimeError,
-            match=r"Can't call numpy\(\) on Tensor that requires grad. Use "
-            r"tensor.detach\(\).numpy\(\) instead.",
-        ):
-            np.asarray(t)
-        with pytest.raises(
-            BufferError, match=r"Can't export tensors that require gradient, use tensor.detach\(\)"
-        ):
-            t.__dlpack__()
-        for cast in (float, int, complex):
-            with pytest.warns(UserWarning, match="drops its gradient"):
-                cast(t)
-        assert t.item() == 1.5
-
-    def test_dlpack(self):
-        t = mg.asarray(np.arange(3.0))
-        np.testing.assert_array_equal(np.from_dlpack(t), [0, 1, 2])
-
-    def test_length_iteration_truth(self, xp):
-        t = xp.asarray(np.arange(6.0).reshape(3, 2), requires_grad=True)
-        rows = list(t)
-        assert len(t) == 3 and len(rows) == 3 and rows[1].requires_grad
-        np.testing.assert_array_equal(values(rows[1]), [2, 3])
-        s = xp.asarray(np.array(1.0))
-        with pytest.raises(TypeError, match="len.. of a 0-d Tensor"):
-            len(s)
-        with pytest.raises(TypeError, match="iteration over a 0-d Tensor"):
-            iter(s)
-        assert isinstance(hash(t), int) and t in {t: 1}
-
     def test_repr(self):
         x = mg.asarray(np.array([1.0, 2.0]), requires_grad=True)
         assert repr(x) == "Tensor(array([1., 2.]), requires_grad=True)"
@@ -315,77 +182,16 @@ class TestLeaving:
 
 
 class TestOperators:
-    def test_both_sides_with_raw_arrays(self, backend, xp):
-        raw = xp.asarray(np.array([3.0, 4.0])).array
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow):
-            assert isinstance(f(x, raw), mg.Tensor)
-            # its arrays raise TypeError for what they do not know, instead of deferring
-            if backend != "strict":
-                left = f(raw, x)
-                assert isinstance(left, mg.Tensor) and left.requires_grad
-                np.testing.assert_allclose(
-                    values(left), f(np.array([3.0, 4.0]), np.array([1.0, 2.0]))
-                )
-
-    def test_scalars(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow):
-            np.testing.assert_allclose(values(f(x, 3)), f(np.array([1.0, 2.0]), 3))
-            np.testing.assert_allclose(values(f(3.0, x)), f(3.0, np.array([1.0, 2.0])))
-        assert (
-            values(-x).tolist() == [-1, -2]
-            and values(abs(-x)).tolist() == [1, 2]
-            and values(+x).tolist() == [1, 2]
-        )
-
-    def test_comparisons(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        for f in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
-            y = f(x, 1.0)
-            assert y.dtype == xp.bool and not y.requires_grad
-            np.testing.assert_array_equal(values(y), f(np.array([1.0, 2.0]), 1.0))
-        assert (x == None) is False and (x != None) is True  # noqa: E711
-
-    def test_unknown_operands(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]))
-        with pytest.raises(TypeError):
-            x + [1.0, 2.0]
-        with pytest.raises(TypeError):
-            "a" * x
-
-        class Other:
-            def __radd__(self, other):
-                return "other"
-
-        assert x + Other() == "other"
-
-    def test_numpy_scalars_go_with_every_library(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        y = x * np.float64(2.0)
-        xp.sum(y + np.float64(1.0)).backward()
-        np.testing.assert_allclose(values(x.grad), [2, 2])
-
-    def test_two_libraries(self):
-        a, b = mg.asarray(np.ones(2)), mg.namespace("strict").ones(2)
-        for f in (operator.add, operator.mul):
-            with pytest.raises(
-                TypeError,
-                match="got arrays of two backends, 'numpy' and 'strict'. Convert one first",
-            ):
-                f(a, b)
-        with pytest.raises(TypeError, match="got arrays of two backends"):
-            mg.concat([a, b])
-        with pytest.raises(TypeError, match="got arrays of two backends"):
-            a + b.array
-        scalar = a.sum()  # of NumPy a scalar, which raw goes with every library
+    def test_a_scalar_of_numpy_that_is_a_tensor_belongs_to_numpy(self):
+        """A raw one goes with every library."""
+        scalar, b = mg.ones(2).sum(), mg.namespace("strict").ones(2)
         for f in (
             operator.add,
             operator.mul,
             lambda s, t: mg.where(t > 0, t, s),
             lambda s, t: mg.stack([t[0], s]),
         ):
-            with pytest.raises(TypeError, match="got arrays of two backends"):
+            with pytest.raises(TypeError, match="got arrays of two backends, .* Convert one first"):
                 f(scalar, b)
 
     def test_a_condition_of_another_library(self):
@@ -405,25 +211,12 @@ class TestOperators:
             with pytest.raises(TypeError, match="indexing: got arrays of two backends"):
                 x[key] = 1.0
 
-    def test_methods_of_the_table(self, xp):
-        x = xp.asarray(np.array([[1.0, 2.0], [3.0, 4.0]]), requires_grad=True)
-        assert (
-            x.sum().shape == ()
-            and x.sum(axis=0).shape == (2,)
-            and x.mean(axis=1, keepdims=True).shape == (2, 1)
-        )
-        assert (
-            x.reshape(4).shape == x.reshape((4,)).shape == (4,)
-            and x.reshape(-1, 1).shape == (4, 1)
-            and x.permute_dims(1, 0).shape == (2, 2)
-        )
-        assert x.sum(0).shape == (2,) and x.T.shape == (2, 2) and x.mT.shape == (2, 2)
-        np.testing.assert_allclose(values(x.exp().log()), values(x))
-        np.testing.assert_allclose(values(x @ x), values(x) @ values(x))
+    def test_shapes_in_pieces(self, xp):
+        x = xp.asarray(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        assert x.reshape(4).shape == x.reshape((4,)).shape == (4,)
+        assert x.reshape(-1, 1).shape == (4, 1) and x.permute_dims(1, 0).shape == (2, 2)
         with pytest.raises(TypeError, match="positional argument"):
             x.sum(0, True)
-        with pytest.raises(ValueError, match="T is for two dimensions"):
-            x.sum(axis=0).T
 
 
 class TestConversion:
@@ -442,56 +235,12 @@ class TestConversion:
         (h,) = mg.autograd.grad(xp.sum(g), x)
         np.testing.assert_allclose(values(h), [6, 12])
 
-    def test_raw_arrays(self, backend):
-        t = mg.asarray(np.arange(3.0), backend=backend)
-        assert t._elem.library.name == backend
-        back = mg.asarray(t.array, backend="numpy")
-        np.testing.assert_array_equal(back.array, [0, 1, 2])
-
     def test_other_library_shares_no_memory(self, backend):
         a = np.arange(64.0)
         t = mg.asarray(a, backend=backend)
         if backend != "numpy":
             a[:] = 7
             np.testing.assert_array_equal(values(t), np.arange(64.0))
-
-    def test_to_device(self, xp):
-        x = xp.asarray(np.ones(2), requires_grad=True)
-        y = x.to_device(x.device)
-        xp.sum(y * 2).backward()
-        np.testing.assert_allclose(values(x.grad), [2, 2])
-
-
-def test_namespace_of_a_tensor(backend, xp):
-    t = xp.ones(2)
-    assert t.__array_namespace__() is xp and mg.namespace(t) is xp and mg.namespace(t.array) is xp
-    assert xp.__name__ == f"multigrad.{backend}" and xp.__array_api_version__ == "2025.12"
-    assert pickle.loads(pickle.dumps(xp)) is xp
-    assert t.__array_namespace__(api_version="2024.12") is xp
-    with pytest.raises(
-        ValueError, match="unsupported version of the Array API standard: '1999.12'"
-    ):
-        t.__array_namespace__(api_version="1999.12")
-    assert {"sum", "float32", "special", "asarray"} <= set(dir(mg))
-    special = pytest.importorskip("multigrad_special") and xp.special
-    assert pickle.loads(pickle.dumps(special)) is special
-    with pytest.raises(AttributeError, match="has no 'nonesuch'"):
-        xp.nonesuch
-    with pytest.raises(AttributeError, match="module 'multigrad' has no attribute 'nonesuch'"):
-        mg.nonesuch
-
-
-def test_package_functions_dispatch_on_their_arguments(xp):
-    x = xp.asarray(np.array([1.0, 2.0]))
-    assert mg.sin(x)._elem.library.name == x._elem.library.name
-    assert isinstance(mg.sin(np.ones(2)), mg.Tensor)
-    with pytest.raises(
-        TypeError, match="sin: none of the arguments is an array of a known library"
-    ):
-        mg.sin(1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert mg.pi > 3
 
 
 def test_a_dtype_asked_for_after_the_hot_path_was_learnt():

@@ -15,7 +15,6 @@ import pytest
 
 import multigrad as mg
 from multigrad import autograd
-from multigrad.autograd import forward_ad
 from multigrad.registry import OPS
 
 INTERNAL = (
@@ -99,8 +98,6 @@ def test_autograd_lists_its_surface() -> None:
 
 
 def test_help_begins_with_a_cheat_sheet() -> None:
-    text = inspect.getdoc(mg)
-    assert text is not None and 28 <= len(text.splitlines()) <= 32
     shown = pydoc.plain(pydoc.render_doc(mg)).splitlines()
     assert any("import multigrad as mg" in line for line in shown[:8]) and any(
         "mg.func.hessian(loss)(w, a)" in line for line in shown[:24]
@@ -114,21 +111,6 @@ def test_the_cheat_sheet_runs(capsys: Any) -> None:
     scope: dict[str, Any] = {}
     exec(re.sub(r"(?<=\S)  +#.*", "", code), scope)
     np.testing.assert_allclose(scope["g"].array, np.exp([1.0, 2.0, 3.0]))
-
-
-@pytest.mark.parametrize(
-    "mode, expected",
-    [
-        (mg.no_grad, "()"),
-        (mg.enable_grad, "()"),
-        (mg.inference_mode, "(mode: 'bool' = True)"),
-        (mg.set_grad_enabled, "(mode: 'bool')"),
-        (forward_ad.dual_level, "()"),
-    ],
-    ids=lambda x: getattr(x, "__name__", ""),
-)
-def test_grad_modes_say_how_they_are_made(mode: Any, expected: str) -> None:
-    assert str(inspect.signature(mode)) == expected
 
 
 @pytest.mark.parametrize(

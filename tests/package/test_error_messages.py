@@ -2,8 +2,8 @@
 
 A row has the mistake, the exception, and what it must say: its first words, which are PyTorch's
 where the text is PyTorch's, and what follows of it, in its text or in the note that an error of the
-array library gets. Each mistake is made on every library; the words are multigrad's own, so they
-are the same on all.
+array library gets. The words are multigrad's own, so they are the same on all libraries; mistakes
+of which a library has its own error are made on each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pickle
 import re
 import traceback
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import func
-from multigrad.autograd import Function, forward_ad, gradcheck, gradgradcheck, graph
+from multigrad.autograd import Function, gradcheck, gradgradcheck, graph
 from multigrad.errors import OWN
 from multigrad.registry import define
 
@@ -35,7 +34,7 @@ class Row(NamedTuple):
     mistake: Callable[[Any], Any]
     kind: type[Exception]
     begins: str
-    says: tuple[str, ...]
+    says: tuple[str, ...] = ()
 
 
 class Square(Function):
@@ -83,12 +82,6 @@ class TooMany(Square):
         return g, g
 
 
-class WrongShape(Square):
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return ctx.saved_tensors[0].__array_namespace__().ones(7)
-
-
 def leaf(xp: Any, *shape: int) -> Any:
     return xp.ones(shape or (2,), dtype=xp.float64, requires_grad=True)
 
@@ -99,12 +92,6 @@ def raw(xp: Any, *shape: int) -> Any:
 
 def integers(xp: Any) -> Any:
     return xp.asarray([1, 2])
-
-
-def twice(xp: Any) -> None:
-    loss = xp.sum(leaf(xp) * leaf(xp))
-    loss.backward()
-    loss.backward()
 
 
 def modified(xp: Any) -> None:
@@ -173,20 +160,6 @@ ROWS = [
         ("shape (2,)", "xp.sum()", "func.jacrev"),
     ),
     Row(
-        "func.grad of no scalar",
-        lambda xp: func.grad(lambda x: x * 2)(raw(xp)),
-        RuntimeError,
-        SCALAR,
-        ("shape (2,)", "xp.sum()", "func.jacrev"),
-    ),
-    Row(
-        "autograd.grad of no scalar",
-        lambda xp: mg.autograd.grad(*[leaf(xp)] * 2),
-        RuntimeError,
-        "grad can be implicitly created only for scalar",
-        ("shape (2,)", "xp.sum()"),
-    ),
-    Row(
         "backward of a complex number",
         lambda xp: xp.sum(leaf(xp) * xp.asarray(1j)).backward(),
         RuntimeError,
@@ -194,39 +167,11 @@ ROWS = [
         ("complex128", "xp.real()", "xp.abs()"),
     ),
     Row(
-        "func.grad of a complex number",
-        lambda xp: func.grad(lambda x: xp.sum(x * xp.asarray(1j)))(raw(xp)),
-        RuntimeError,
-        "grad can be implicitly created only for real scalar outputs but got",
-        ("complex128", "xp.real()"),
-    ),
-    Row(
-        "backward twice",
-        twice,
-        RuntimeError,
-        "Trying to backward through the graph a second time",
-        ("Specify retain_graph=True",),
-    ),
-    Row(
         "backward of a constant",
         lambda xp: xp.sum(xp.ones(2)).backward(),
         RuntimeError,
         "element 0 of tensors does not require grad",
         ("no_grad()", "python -m multigrad breaks"),
-    ),
-    Row(
-        "backward of a detached value",
-        lambda xp: xp.sum(leaf(xp).detach()).backward(),
-        RuntimeError,
-        "element 0 of tensors does not require grad",
-        ("detached", "python -m multigrad breaks"),
-    ),
-    Row(
-        "a gradient of another shape",
-        lambda xp: (leaf(xp) * 2).backward(xp.ones(3)),
-        RuntimeError,
-        "Mismatch in shape: grad_output[0] has a shape",
-        ("(3,)", "(2,)"),
     ),
     Row(
         "grad by what was not used",
@@ -261,7 +206,6 @@ ROWS = [
         lambda xp: mg.autograd.grad([], leaf(xp)),
         RuntimeError,
         "grad requires non-empty outputs",
-        (),
     ),
     Row(
         "a saved value was modified",
@@ -279,13 +223,7 @@ ROWS = [
         "a view of a leaf Variable that requires grad is being used in an in-place operation.",
         IN_PLACE,
     ),
-    Row(
-        "a twin on a leaf",
-        lambda xp: leaf(xp).sin_(),
-        RuntimeError,
-        "a leaf Variable that requires grad is being used in an in-place",
-        IN_PLACE,
-    ),
+    Row("a twin on a leaf", lambda xp: leaf(xp).sin_(), RuntimeError, LEAF, IN_PLACE),
     Row(
         "integers that require grad",
         lambda xp: xp.asarray([1, 2], requires_grad=True),
@@ -294,25 +232,11 @@ ROWS = [
         ("int64", "xp.astype(x, xp.float64)"),
     ),
     Row(
-        "zeros of integers that require grad",
-        lambda xp: xp.zeros(2, dtype=xp.int64, requires_grad=True),
-        RuntimeError,
-        "only Tensors of floating point and complex dtype can require gradients",
-        ("xp.astype(x, xp.float64)",),
-    ),
-    Row(
         "the flag of a result",
         lambda xp: setting(leaf(xp) * 2, "requires_grad", False),
         RuntimeError,
         "you can only change requires_grad flags of leaf variables.",
         ("detach()",),
-    ),
-    Row(
-        "a flag that is no bool",
-        lambda xp: setting(leaf(xp), "requires_grad", 1),
-        RuntimeError,
-        "requires_grad must be a bool",
-        (),
     ),
     Row(
         "a hook on a constant",
@@ -344,43 +268,8 @@ ROWS = [
     ),
     # leaving the graph
     Row(
-        "numpy() of a leaf",
-        lambda xp: leaf(xp).numpy(),
-        RuntimeError,
-        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
-        (),
-    ),
-    Row(
         "np.asarray of a leaf, as in a plot",
         lambda xp: np.asarray(leaf(xp)),
-        RuntimeError,
-        NUMPY,
-        ASKED,
-    ),
-    Row(
-        "np.array of a list of elements of a leaf",
-        lambda xp: np.array([leaf(xp)[0], leaf(xp)[1]]),
-        RuntimeError,
-        NUMPY,
-        ASKED,
-    ),
-    Row(
-        "a leaf written into an array of NumPy",
-        lambda xp: assigned(np.zeros(2), slice(None), leaf(xp)),
-        RuntimeError,
-        NUMPY,
-        ASKED,
-    ),
-    Row(
-        "np.vectorize of a function of Tensors",
-        lambda xp: np.vectorize(lambda t: t * t)(leaf(xp)),
-        RuntimeError,
-        NUMPY,
-        ASKED,
-    ),
-    Row(
-        "compiled code inside func.grad",
-        lambda xp: func.grad(lambda x: np.random.default_rng().normal(x))(raw(xp)),
         RuntimeError,
         NUMPY,
         ASKED,
@@ -398,13 +287,6 @@ ROWS = [
         RuntimeError,
         "Can't call numpy() on a batch",
         ASKED,
-    ),
-    Row(
-        "from_dlpack of a leaf",
-        lambda xp: np.from_dlpack(leaf(xp)),
-        BufferError,
-        "Can't export tensors that require gradient",
-        ("tensor.detach()",),
     ),
     Row(
         "item() of several",
@@ -478,11 +360,22 @@ ROWS = [
         ("It takes arange(",),
     ),
     Row(
+        "a misspelt name of an extension",
+        lambda xp: mg.linalg.sovle,
+        AttributeError,
+        "the namespace 'multigrad.numpy.linalg' has no 'sovle'",
+    ),
+    Row(
+        "two dtypes where one is meant",
+        lambda xp: xp.finfo(xp.float32, xp.float64),
+        TypeError,
+        "finfo() too many positional arguments",
+    ),
+    Row(
         "a call of the class",
         lambda xp: mg.Tensor([1.0]),
         TypeError,
         "a Tensor is made by multigrad.asarray(obj) or multigrad.tensor(data)",
-        (),
     ),
     Row(
         "an unknown dtype",
@@ -498,7 +391,6 @@ ROWS = [
         "unknown backend 'numpi'",
         ("Did you mean 'numpy'?",),
     ),
-    Row("an object as an array", lambda xp: mg.asarray(object()), TypeError, "", ("object",)),
     # arguments that are no arrays
     Row(
         "a list for an array",
@@ -515,27 +407,6 @@ ROWS = [
         ("Wrap lists with multigrad.asarray",),
     ),
     Row(
-        "a tuple beside a Tensor",
-        lambda xp: xp.add(leaf(xp), (leaf(xp)[0], leaf(xp)[1])),
-        TypeError,
-        "add: expected an array, a Tensor or a Python scalar for 'x2', got builtins.tuple",
-        ("Wrap lists with multigrad.asarray",),
-    ),
-    Row(
-        "None beside a Tensor",
-        lambda xp: xp.equal(leaf(xp), None),
-        TypeError,
-        "equal: expected an array, a Tensor or a Python scalar for 'x2', got builtins.NoneType",
-        (),
-    ),
-    Row(
-        "None alone",
-        lambda xp: mg.sin(None),
-        TypeError,
-        "sin: none of the arguments is an array of a known library (NoneType)",
-        ("multigrad.asarray",),
-    ),
-    Row(
         "text for the second array of a composite",
         lambda xp: mg.convolve(leaf(xp), "x"),
         TypeError,
@@ -550,46 +421,11 @@ ROWS = [
         ("Pass the number of the axis, as in axis=0.",),
     ),
     Row(
-        "False for an axis",
-        lambda xp: xp.flip(leaf(xp), axis=False),
-        TypeError,
-        "flip(): argument 'axis' must be an integer, a tuple of integers, or None, not bool: False",
-        (),
-    ),
-    Row(
-        "a False among axes of a raw array",
-        lambda xp: xp.sum(raw(xp), axis=(False,)),
-        TypeError,
-        "sum(): argument 'axis' must be an integer, a tuple of integers, or None, not tuple",
-        (),
-    ),
-    Row(
-        "text for an axis of a composite",
-        lambda xp: mg.median(leaf(xp), axis="x"),
-        TypeError,
-        "median(): argument 'axis' must be an integer",
-        (),
-    ),
-    Row(
-        "text for an axis in a batch",
-        lambda xp: func.vmap(lambda x: xp.sum(x, axis=""))(raw(xp, 2, 2)),
-        TypeError,
-        "sum(): argument 'axis' must be an integer",
-        (),
-    ),
-    Row(
         "text for a flag",
         lambda xp: leaf(xp).sum(keepdims="numpy"),
         TypeError,
         "sum(): argument 'keepdims' must be a bool, not str: 'numpy'",
         ("Pass True or False.",),
-    ),
-    Row(
-        "text for a flag of two arrays",
-        lambda xp: xp.isin(leaf(xp), leaf(xp), invert="no"),
-        TypeError,
-        "isin(): argument 'invert' must be a bool",
-        (),
     ),
     Row(
         "text for an integer",
@@ -603,7 +439,6 @@ ROWS = [
         lambda xp: xp.zeros("3"),
         TypeError,
         "zeros(): argument 'shape' must be an integer or a tuple of integers, not str: '3'",
-        (),
     ),
     Row(
         "bytes for requires_grad",
@@ -617,14 +452,12 @@ ROWS = [
         lambda xp: xp.asarray(raw(xp), requires_grad=""),
         TypeError,
         "asarray(): argument 'requires_grad' must be a bool, not str: ''",
-        (),
     ),
     Row(
         "text for requires_grad of a copy",
         lambda xp: mg.tensor(raw(xp), requires_grad="no"),
         TypeError,
         "tensor(): argument 'requires_grad' must be a bool",
-        (),
     ),
     Row(
         "text for copy",
@@ -641,18 +474,10 @@ ROWS = [
         ("multigrad.zeros: shape=3, dtype=1.5",),
     ),
     Row(
-        "a number for a dtype",
-        lambda xp: xp.iinfo(None),
-        Exception,
-        "",
-        ("iinfo",),
-    ),
-    Row(
         "an axis out of bounds of logsumexp",
         lambda xp: mg.logsumexp(leaf(xp), axis=-99),
         IndexError,
         "axis -99 is out of bounds for ",
-        (),
     ),
     Row(
         "too many axes in a fill value",
@@ -669,18 +494,10 @@ ROWS = [
         ("Pass True or False.",),
     ),
     Row(
-        "text for create_graph of backward",
-        lambda xp: xp.sum(leaf(xp)).backward(create_graph="no"),
-        TypeError,
-        "backward(): argument 'create_graph' must be a bool, not str: 'no'",
-        (),
-    ),
-    Row(
         "text for retain_graph",
         lambda xp: xp.sum(leaf(xp)).backward(retain_graph="no"),
         TypeError,
         "backward(): argument 'retain_graph' must be a bool, not str: 'no'",
-        (),
     ),
     Row(
         "a hook for raw arrays",
@@ -708,14 +525,6 @@ ROWS = [
         lambda xp: leaf(xp) + "a",
         TypeError,
         "unsupported operand type(s) for +: 'Tensor' and 'str'",
-        (),
-    ),
-    Row(
-        "a sum of a view with None",
-        lambda xp: leaf(xp)[:1] + None,
-        TypeError,
-        "unsupported operand type(s) for +: 'Tensor' and 'NoneType'",
-        (),
     ),
     Row(
         "two libraries",
@@ -725,54 +534,22 @@ ROWS = [
         ("to_backend(", "multigrad.asarray(x, backend="),
     ),
     Row(
-        "a misspelt keyword of sum",
-        lambda xp: xp.sum(leaf(xp), axs=0),
-        TypeError,
-        "sum() got an unexpected keyword argument 'axs'",
-        ("Did you mean 'axis'?",),
-    ),
-    Row(
-        "a misspelt keyword of a decomposition",
-        lambda xp: xp.linalg.svd(leaf(xp, 2, 2), full_matrix=False),
-        TypeError,
-        "linalg.svd() got an unexpected keyword argument 'full_matrix'. Did you mean "
-        "'full_matrices'?",
-        (),
-    ),
-    Row(
-        "a misspelt keyword of a method",
-        lambda xp: leaf(xp).clip(mn=0.0),
-        TypeError,
-        "clip() got an unexpected keyword argument 'mn'. Did you mean 'min'?",
-        (),
-    ),
-    Row(
         "a keyword that is unlike any",
         lambda xp: xp.concat([leaf(xp)], foo=1),
         TypeError,
         "concat() got an unexpected keyword argument 'foo'. It takes concat(arrays, /, *, axis=0)",
-        (),
     ),
     Row(
         "a keyword beside a shape",
         lambda xp: leaf(xp).reshape(2, cpy=True),
         TypeError,
         "Tensor.reshape() got an unexpected keyword argument 'cpy'",
-        (),
     ),
     Row(
         "a misspelt keyword of a transformation",
         lambda xp: func.grad(lambda x: x, argnum=1),
         TypeError,
         "grad() got an unexpected keyword argument 'argnum'. Did you mean 'argnums'?",
-        (),
-    ),
-    Row(
-        "a misspelt keyword of autograd.grad",
-        lambda xp: mg.autograd.grad(xp.sum(leaf(xp)), leaf(xp), create_grph=True),
-        TypeError,
-        "grad() got an unexpected keyword argument 'create_grph'. Did you mean 'create_graph'?",
-        (),
     ),
     Row(
         "a misspelt keyword of the function that is differentiated",
@@ -781,200 +558,6 @@ ROWS = [
         "",
         ("got an unexpected keyword argument 'argnums'",),
     ),
-    Row(
-        "a name of PyTorch",
-        lambda xp: leaf(xp).clamp(0),
-        AttributeError,
-        "'Tensor' object has no attribute 'clamp'",
-        ("x.clip()",),
-    ),
-    Row(
-        "a name of PyTorch on a view",
-        lambda xp: leaf(xp)[:1].cuda(),
-        AttributeError,
-        "'Tensor' object has no attribute 'cuda'",
-        ("x.to_device()",),
-    ),
-    Row(
-        "a name of NumPy",
-        lambda xp: mg.concatenated,
-        AttributeError,
-        "module 'multigrad' has no attribute 'concatenated'",
-        (),
-    ),
-    Row(
-        "a former name of a function",
-        lambda xp: mg.arcsin,
-        AttributeError,
-        "module 'multigrad' has no attribute 'arcsin'",
-        ("asin",),
-    ),
-    Row(
-        "a former name in a namespace",
-        lambda xp: xp.absolute,
-        AttributeError,
-        "the namespace",
-        ("'absolute'", "It is called abs here"),
-    ),
-    # shapes and axes: the library's errors, with a note
-    Row(
-        "shapes that do not broadcast",
-        lambda xp: leaf(xp, 2, 3) * leaf(xp, 4, 3),
-        (ValueError, TypeError),
-        "",
-        (
-            "multigrad.multiply: x1 has shape (2, 3)",
-            "x2 has shape (4, 3)",
-            BROADCAST,
-            "expand_dims()",
-        ),
-    ),
-    Row(
-        "shapes that do not broadcast, by name",
-        lambda xp: xp.atan2(leaf(xp), leaf(xp, 3)),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.atan2: x1 has shape (2,)", BROADCAST),
-    ),
-    Row(
-        "where of other shapes",
-        lambda xp: xp.where(xp.ones(2) > 0, leaf(xp, 2), leaf(xp, 3)),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.where: condition has shape (2,)", BROADCAST),
-    ),
-    Row(
-        "matrices that do not match",
-        lambda xp: leaf(xp, 2, 3) @ leaf(xp, 2, 3),
-        (ValueError, TypeError),
-        "",
-        (
-            "multigrad.matmul: x1 has shape (2, 3)",
-            "The last axis of x1, of length 3, must be as long as the last but one of x2",
-            "x.mT",
-        ),
-    ),
-    Row(
-        "matmul of numbers",
-        lambda xp: xp.matmul(leaf(xp), xp.asarray(2.0)),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.matmul:", "Both must have an axis"),
-    ),
-    Row(
-        "an axis that is not there",
-        lambda xp: xp.sum(leaf(xp, 2, 3), axis=2),
-        Exception,
-        "",
-        ("multigrad.sum: x has shape (2, 3)", "axis=2", "axes 0 to 1, or -2 to -1 from the end"),
-    ),
-    Row(
-        "an axis of a method",
-        lambda xp: leaf(xp, 2, 3).mean(axis=5),
-        Exception,
-        "",
-        ("multigrad.mean: x has shape (2, 3)", "axis=5", "axes 0 to 1"),
-    ),
-    Row(
-        "an axis of one number",
-        lambda xp: xp.max(xp.asarray(1.0), axis=1),
-        Exception,
-        "",
-        ("multigrad.max: x has shape ()", "has no axis"),
-    ),
-    Row(
-        "reshape to another size",
-        lambda xp: leaf(xp, 2, 3).reshape(4, 2),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.reshape: x has shape (2, 3)", "shape=(4, 2)", "must have 6 elements too"),
-    ),
-    Row(
-        "a permutation that is none",
-        lambda xp: leaf(xp, 2, 3).permute_dims(0),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.permute_dims: x has shape (2, 3)", "axes must name each of the 2 axes once"),
-    ),
-    Row(
-        "stack of other shapes",
-        lambda xp: xp.stack([leaf(xp, 2), leaf(xp, 3)]),
-        (ValueError, TypeError),
-        "",
-        (
-            "multigrad.stack: arrays have shapes (2,), (3,)",
-            "concat() joins arrays along an axis that they have",
-        ),
-    ),
-    Row(
-        "concat of other axes",
-        lambda xp: xp.concat([leaf(xp, 2), leaf(xp, 2, 1)]),
-        (ValueError, TypeError),
-        "",
-        (
-            "multigrad.concat: arrays have shapes (2,), (2, 1)",
-            "stack() joins arrays along a new axis",
-        ),
-    ),
-    Row(
-        "concat of other shapes",
-        lambda xp: xp.concat([leaf(xp, 2, 3), leaf(xp, 3, 2)]),
-        (ValueError, TypeError),
-        "",
-        (
-            "multigrad.concat:",
-            "The shapes must be the same but along the axis they are joined along",
-        ),
-    ),
-    Row(
-        "squeeze of a long axis",
-        lambda xp: xp.squeeze(leaf(xp, 2, 3), axis=0),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.squeeze: x has shape (2, 3)",),
-    ),
-    Row(
-        "broadcast_to a shape that does not fit",
-        lambda xp: xp.broadcast_to(leaf(xp, 2), (3,)),
-        (ValueError, TypeError),
-        "",
-        ("multigrad.broadcast_to: x has shape (2,)", "must be that of the new shape, or 1"),
-    ),
-    Row(
-        "an inverse of no square",
-        lambda xp: xp.linalg.inv(leaf(xp, 2, 3)),
-        Exception,
-        "",
-        ("multigrad.linalg.inv: x has shape (2, 3)", "a square matrix"),
-    ),
-    Row(
-        "T of three axes",
-        lambda xp: leaf(xp, 2, 3, 4).T,
-        ValueError,
-        "T is for two dimensions; this Tensor has 3.",
-        (".mT", "permute_dims"),
-    ),
-    Row(
-        "einsum of other lengths",
-        lambda xp: mg.einsum("ij,jk->ik", leaf(xp, 2, 3), leaf(xp, 2, 3)),
-        ValueError,
-        "einsum: 'j' has the lengths 3 and 2 in different operands",
-        ("the shapes are (2, 3), (2, 3)",),
-    ),
-    Row(
-        "too many indexes",
-        lambda xp: leaf(xp)[0, 0],
-        IndexError,
-        "",
-        ("multigrad.getitem: x has shape (2,)", "takes at most 1 index"),
-    ),
-    Row(
-        "a part of another shape",
-        lambda xp: assigned(xp.ones(2), slice(None), xp.ones(3)),
-        (ValueError, TypeError),
-        "",
-        ("setitem", "(3,)"),
-    ),
     # in place
     Row(
         "in place to a larger shape",
@@ -982,13 +565,6 @@ ROWS = [
         RuntimeError,
         "output with shape [2] doesn't match the broadcast shape [3, 2]",
         (KEEPS + " shape", "y = x + v instead of x += v"),
-    ),
-    Row(
-        "in place to another dtype",
-        lambda xp: added(integers(xp), xp.asarray([0.5, 0.5])),
-        (RuntimeError, TypeError),
-        "",
-        (),
     ),
     # functions with a derivative of one's own
     Row(
@@ -1000,13 +576,6 @@ ROWS = [
         ("jvp(ctx, *tangents)", "func.jacrev(func.grad(f))", "func.custom_jvp"),
     ),
     Row(
-        "a Function without jvp in jvp",
-        lambda xp: plain_jvp(Square.apply, raw(xp)),
-        NotImplementedError,
-        "You must implement the jvp function for custom autograd.Function",
-        ("func.jacrev(func.grad(f))",),
-    ),
-    Row(
         "too many gradients",
         lambda xp: xp.sum(TooMany.apply(leaf(xp))).backward(),
         RuntimeError,
@@ -1014,26 +583,11 @@ ROWS = [
         ("one for each argument of forward", "None"),
     ),
     Row(
-        "a gradient of a wrong shape",
-        lambda xp: xp.sum(WrongShape.apply(leaf(xp))).backward(),
-        RuntimeError,
-        "Function WrongShapeBackward returned an invalid gradient at index 0 - got [7] but "
-        "expected",
-        ("[2]",),
-    ),
-    Row(
         "custom_vjp without a rule",
         lambda xp: func.grad(func.custom_vjp(lambda x: x))(raw(xp, 1)),
         RuntimeError,
         "",
         ("defvjp",),
-    ),
-    Row(
-        "an instance of a Function",
-        lambda xp: Square()(leaf(xp)),
-        RuntimeError,
-        "Legacy autograd function with non-static forward method is",
-        (),
     ),
     # transformations
     Row(
@@ -1048,13 +602,6 @@ ROWS = [
         lambda xp: func.grad(lambda x: x**2)(3.0),
         TypeError,
         "grad: cannot differentiate with respect to a Python float",
-        ("pass an array, as np.asarray(3.0)",),
-    ),
-    Row(
-        "grad by an integer",
-        lambda xp: func.grad(lambda x: x**2)(3),
-        TypeError,
-        "grad: cannot differentiate with respect to a Python int",
         ("pass an array, as np.asarray(3.0)",),
     ),
     Row(
@@ -1090,14 +637,12 @@ ROWS = [
         lambda xp: func.grad(lambda x: x, argnums=2)(raw(xp)),
         ValueError,
         "grad: argnums names argument 2, but the function was called with 1 positional arguments",
-        (),
     ),
     Row(
         "grad of what is no function",
         lambda xp: func.grad(raw(xp)),
         TypeError,
         "grad: the first argument must be a function",
-        (),
     ),
     Row(
         "grad of a function that returns two",
@@ -1107,31 +652,36 @@ ROWS = [
         ("has_aux=True",),
     ),
     Row(
-        "grad of a function that returns nothing",
-        lambda xp: func.grad(lambda x: None)(raw(xp)),
+        "grad of an integer result",
+        lambda xp: func.grad(lambda x: xp.argmax(x))(raw(xp)),
         TypeError,
-        "grad: the function must return one real scalar, but it returned NoneType.",
-        (),
+        "grad: the function must return one real scalar",
+        ("its result has dtype",),
+    ),
+    Row(
+        "argnums that is no integer",
+        lambda xp: func.grad(lambda x: x, argnums=1.0),
+        TypeError,
+        "grad: argnums must be an int or a tuple of ints, not 1.0",
+    ),
+    Row(
+        "has_aux without more than a result",
+        lambda xp: func.grad(lambda x: xp.sum(x), has_aux=True)(raw(xp)),
+        TypeError,
+        "grad: with has_aux=True the function must return a tuple",
+    ),
+    Row(
+        "a cotangent of another structure",
+        lambda xp: func.vjp(lambda x: {"a": x, "b": 2 * x}, raw(xp))[1]({"a": raw(xp)}),
+        ValueError,
+        "the pullback of vjp takes cotangents with the structure of the output: expected a "
+        "dictionary with the keys ['a', 'b'], got dict of 1",
     ),
     Row(
         "in place on an argument of func.grad",
         lambda xp: func.grad(lambda x: added(x, 1.0))(raw(xp)),
         RuntimeError,
         LEAF,
-        COPY,
-    ),
-    Row(
-        "a write to a part of an argument of func.vjp",
-        lambda xp: func.vjp(lambda x: assigned(x, 0, 1.0), raw(xp)),
-        RuntimeError,
-        f"a view of {LEAF}",
-        COPY,
-    ),
-    Row(
-        "a write to a row of an argument of func.jacrev",
-        lambda xp: func.jacrev(lambda x: added(x[0, ...], 1.0))(raw(xp, 2, 2)),
-        RuntimeError,
-        f"a view of {LEAF}",
         COPY,
     ),
     Row(
@@ -1182,27 +732,6 @@ ROWS = [
         RuntimeError,
         "bool() of an array inside vmap",
         ("a batch of 2 examples", "where()"),
-    ),
-    Row(
-        "item() inside vmap",
-        lambda xp: func.vmap(lambda x: x.item())(raw(xp)),
-        RuntimeError,
-        "item() of an array inside vmap",
-        ("where()",),
-    ),
-    Row(
-        "float() inside vmap",
-        lambda xp: func.vmap(float)(raw(xp)),
-        RuntimeError,
-        "float() of an array inside vmap",
-        ("where()",),
-    ),
-    Row(
-        "numpy() inside vmap",
-        lambda xp: func.vmap(lambda x: x.numpy())(raw(xp)),
-        RuntimeError,
-        "Can't call numpy() on a batch",
-        ("'vmap'",),
     ),
     Row(
         "a mask inside vmap",
@@ -1271,28 +800,12 @@ ROWS = [
         ("jvp(f, (x,), (v,))",),
     ),
     Row(
-        "hvp of an array along a list",
-        lambda xp: func.hvp(xp.sum, raw(xp), [1.0, 0.0]),
-        TypeError,
-        "hvp: primals is an array, so tangents must be an array too, not list of 2; np.asarray(v) "
-        "makes one.",
-        ("hvp(f, (x,), (v,))",),
-    ),
-    Row(
         "hvp of a dictionary",
         lambda xp: func.hvp(lambda p: xp.sum(p["a"]), {"a": raw(xp)}, {"a": raw(xp)}),
         TypeError,
         "hvp: primals must be a tuple of at least one argument, so that function(*primals) is a "
         "call, or the array that is the only argument, not dict of 1.",
         ("hvp(f, (x,), (v,))",),
-    ),
-    Row(
-        "hvp of other shapes",
-        lambda xp: func.hvp(xp.sum, raw(xp, 2), raw(xp, 3)),
-        RuntimeError,
-        "Trying to set a forward gradient that has a different size than that of the original "
-        "Tensor, this is not supported.",
-        ("size [2]", "size [3]", "hvp: each tangent has the shape of its primal"),
     ),
     Row(
         "hvp along integers",
@@ -1306,28 +819,6 @@ ROWS = [
         lambda xp: func.hvp(xp.sum, (raw(xp),), raw(xp)),
         ValueError,
         "hvp: tangents must have the structure of primals: expected a tuple of 1",
-        (),
-    ),
-    Row(
-        "hvp of a list",
-        lambda xp: func.hvp(lambda x: xp.sum(x), [raw(xp)], [raw(xp)]),
-        TypeError,
-        "hvp: primals must be a tuple",
-        ("hvp(f, (x,), (v,))",),
-    ),
-    Row(
-        "hvp of no scalar",
-        lambda xp: func.hvp(lambda x: x, raw(xp), raw(xp)),
-        RuntimeError,
-        SCALAR,
-        ("xp.sum()",),
-    ),
-    Row(
-        "jacrev by integers",
-        lambda xp: func.jacrev(lambda x: x)(integers(xp).array),
-        TypeError,
-        "jacrev: cannot differentiate with respect to",
-        ("xp.astype(x, xp.float64)",),
     ),
     Row(
         "a checkpoint of a number",
@@ -1336,21 +827,149 @@ ROWS = [
         "checkpoint: expected a function, not int",
         ("checkpoint(function)(*args)",),
     ),
+]
+
+
+LIBRARIES = [
     Row(
-        "make_dual outside of a level",
-        lambda xp: forward_ad.make_dual(raw(xp), raw(xp)),
-        RuntimeError,
-        "Trying to create a dual Tensor for forward AD",
-        (),
+        "shapes that do not broadcast",
+        lambda xp: leaf(xp, 2, 3) * leaf(xp, 4, 3),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.multiply: x1 has shape (2, 3)",
+            "x2 has shape (4, 3)",
+            BROADCAST,
+            "expand_dims()",
+        ),
     ),
     Row(
-        "numpy's function of a leaf without a counterpart",
-        lambda xp: np.array_repr(leaf(xp)),
+        "where of other shapes",
+        lambda xp: xp.where(xp.ones(2) > 0, leaf(xp, 2), leaf(xp, 3)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.where: condition has shape (2,)", BROADCAST),
+    ),
+    Row(
+        "matrices that do not match",
+        lambda xp: leaf(xp, 2, 3) @ leaf(xp, 2, 3),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.matmul: x1 has shape (2, 3)",
+            "The last axis of x1, of length 3, must be as long as the last but one of x2",
+            "x.mT",
+        ),
+    ),
+    Row(
+        "matmul of numbers",
+        lambda xp: xp.matmul(leaf(xp), xp.asarray(2.0)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.matmul:", "Both must have an axis"),
+    ),
+    Row(
+        "an axis that is not there",
+        lambda xp: xp.sum(leaf(xp, 2, 3), axis=2),
         Exception,
         "",
-        (),
+        ("multigrad.sum: x has shape (2, 3)", "axis=2", "axes 0 to 1, or -2 to -1 from the end"),
+    ),
+    Row(
+        "an axis of one number",
+        lambda xp: xp.max(xp.asarray(1.0), axis=1),
+        Exception,
+        "",
+        ("multigrad.max: x has shape ()", "has no axis"),
+    ),
+    Row(
+        "reshape to another size",
+        lambda xp: leaf(xp, 2, 3).reshape(4, 2),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.reshape: x has shape (2, 3)", "shape=(4, 2)", "must have 6 elements too"),
+    ),
+    Row(
+        "a permutation that is none",
+        lambda xp: leaf(xp, 2, 3).permute_dims(0),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.permute_dims: x has shape (2, 3)", "axes must name each of the 2 axes once"),
+    ),
+    Row(
+        "stack of other shapes",
+        lambda xp: xp.stack([leaf(xp, 2), leaf(xp, 3)]),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.stack: arrays have shapes (2,), (3,)",
+            "concat() joins arrays along an axis that they have",
+        ),
+    ),
+    Row(
+        "concat of other axes",
+        lambda xp: xp.concat([leaf(xp, 2), leaf(xp, 2, 1)]),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.concat: arrays have shapes (2,), (2, 1)",
+            "stack() joins arrays along a new axis",
+        ),
+    ),
+    Row(
+        "concat of other shapes",
+        lambda xp: xp.concat([leaf(xp, 2, 3), leaf(xp, 3, 2)]),
+        (ValueError, TypeError),
+        "",
+        (
+            "multigrad.concat:",
+            "The shapes must be the same but along the axis they are joined along",
+        ),
+    ),
+    Row(
+        "broadcast_to a shape that does not fit",
+        lambda xp: xp.broadcast_to(leaf(xp, 2), (3,)),
+        (ValueError, TypeError),
+        "",
+        ("multigrad.broadcast_to: x has shape (2,)", "must be that of the new shape, or 1"),
+    ),
+    Row(
+        "an inverse of no square",
+        lambda xp: xp.linalg.inv(leaf(xp, 2, 3)),
+        Exception,
+        "",
+        ("multigrad.linalg.inv: x has shape (2, 3)", "a square matrix"),
+    ),
+    Row(
+        "T of three axes",
+        lambda xp: leaf(xp, 2, 3, 4).T,
+        ValueError,
+        "T is for two dimensions; this Tensor has 3.",
+        (".mT", "permute_dims"),
+    ),
+    Row(
+        "einsum of other lengths",
+        lambda xp: mg.einsum("ij,jk->ik", leaf(xp, 2, 3), leaf(xp, 2, 3)),
+        ValueError,
+        "einsum: 'j' has the lengths 3 and 2 in different operands",
+        ("the shapes are (2, 3), (2, 3)",),
+    ),
+    Row(
+        "too many indexes",
+        lambda xp: leaf(xp)[0, 0],
+        IndexError,
+        "",
+        ("multigrad.getitem: x has shape (2,)", "takes at most 1 index"),
+    ),
+    Row(
+        "a part of another shape",
+        lambda xp: assigned(xp.ones(2), slice(None), xp.ones(3)),
+        (ValueError, TypeError),
+        "",
+        ("setitem", "(3,)"),
     ),
 ]
+"""Mistakes of shapes and axes, of which the library's error gets a note."""
 
 
 def said(error: BaseException) -> str:
@@ -1365,65 +984,57 @@ def raised(mistake: Callable[[], Any]) -> BaseException | None:
     return None
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_mistake_is_told_with_its_cure(row: Row, xp: Any) -> None:
+def test_each_mistake_is_told_with_its_cure(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(row, mg.namespace("numpy"), monkeypatch)
+
+
+@pytest.mark.parametrize("row", LIBRARIES, ids=lambda row: row.name)
+def test_an_error_of_a_library_gets_a_note(
+    row: Row, xp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(row, xp, monkeypatch)
+
+
+def check(row: Row, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words, and the traceback: no two lines of multigrad stand one after the other."""
+    monkeypatch.delenv("MULTIGRAD_TRACEBACK", raising=False)
     error = raised(lambda: row.mistake(xp))
     assert isinstance(error, row.kind), error
     assert str(error).startswith(row.begins), error
     for words in row.says:
         assert words in said(error), said(error)
-    own = re.search(r"\b(LayeredTensor|View|Batched)\b", said(error))
-    assert own is None, own
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_mistake_is_found_in_the_program(
-    row: Row, xp: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No two lines of multigrad stand one after the other in the traceback."""
-    monkeypatch.delenv("MULTIGRAD_TRACEBACK", raising=False)
-    error = raised(lambda: row.mistake(xp))
-    assert error is not None
+    assert re.search(r"\b(LayeredTensor|View|Batched)\b", said(error)) is None, said(error)
+    if row.says == COPY:
+        assert "no_grad" not in said(error)
     ours = [f.filename.startswith(OWN) for f in traceback.extract_tb(error.__traceback__)]
     assert not any(a and b for a, b in pairwise(ours)), "".join(traceback.format_exception(error))
-
-
-def test_there_are_enough() -> None:
-    assert len(ROWS) >= 90 and len({row.name for row in ROWS}) == len(ROWS)
-
-
-def test_only_leaves_from_outside_are_advised_to_use_no_grad(xp: Any) -> None:
-    for row in (row for row in ROWS if row.says == COPY):
-        error = raised(partial(row.mistake, xp))
-        assert error is not None and "no_grad" not in said(error)
 
 
 @pytest.mark.parametrize(
     "transform", [func.grad, func.jacrev, func.jacfwd], ids=lambda f: f.__name__
 )
-def test_a_copy_of_an_argument_is_written(xp: Any, transform: Any) -> None:
+def test_a_copy_of_an_argument_is_written(transform: Any) -> None:
     """The cure gives the right gradient, and the caller's array stays as it is."""
 
     def f(x: Any) -> Any:
         x = x.clone()
         x[0] = 3.0
-        return xp.sum(x**2)
+        return mg.sum(x**2)
 
-    given = raw(xp, 3)
-    assert [float(t) for t in transform(f)(given)] == [0.0, 2.0, 2.0]
-    assert [float(t) for t in given] == [1.0, 1.0, 1.0]
+    given = np.ones(3)
+    assert transform(f)(given).tolist() == [0.0, 2.0, 2.0]
+    assert given.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_numpy_called_by_the_user_says_what_pytorch_says(xp: Any) -> None:
+def test_numpy_called_by_the_user_says_what_pytorch_says() -> None:
     for convert in (lambda x: x.numpy(), func.grad(lambda x: x.numpy())):
         with pytest.raises(RuntimeError, match=f"^{re.escape(NUMPY)}$"):
-            convert(leaf(xp))
+            convert(leaf(mg))
 
 
 @pytest.mark.parametrize("convert", [math.exp, float, int, lambda x: assigned(np.zeros(1), 0, x)])
-def test_a_scalar_is_told_with_its_cure(xp: Any, convert: Any) -> None:
+def test_a_scalar_is_told_with_its_cure(convert: Any) -> None:
     advice = (
         r"\.detach\(\) first\. Instead of math\.exp\(x\), call multigrad\.exp\(x\)\. Instead of a "
         r"NumPy array, write into np\.zeros_like\(x\)\. `python -m multigrad breaks SCRIPT` lists the "
@@ -1431,9 +1042,9 @@ def test_a_scalar_is_told_with_its_cure(xp: Any, convert: Any) -> None:
     )
     begins = "^Converting a tensor with requires_grad=True to a scalar by .* drops its gradient"
     with pytest.warns(UserWarning, match=begins + ".*" + advice):
-        convert(leaf(xp, 1)[0])
+        convert(leaf(mg, 1)[0])
     with pytest.warns(UserWarning, match="^Converting a Dual .* drops the tangent.*" + advice):
-        plain_jvp(lambda x: (convert(x[0]), x)[1], raw(xp, 1))
+        plain_jvp(lambda x: (convert(x[0]), x)[1], np.ones(1))
 
 
 @pytest.mark.parametrize("transform", [func.grad, func.jacfwd], ids=lambda f: f.__name__)
@@ -1455,19 +1066,16 @@ def test_what_is_advised_carries_the_derivative(transform: Any) -> None:
 # What is accepted now
 
 
-def test_arrays_in_the_place_of_tuples(xp: Any) -> None:
-    x, v = xp.asarray([1.0, 2.0]), xp.asarray([1.0, 0.0])
-    for given, along in ((x, v), (x.array, v.array)):
-        value, product = func.hvp(lambda x: xp.sum(x**3), given, along)
-        assert (
-            [float(t) for t in product] == [6.0, 0.0]
-            and float(value) == 9.0
-            and type(product) is type(given)
+def test_arrays_in_the_place_of_tuples() -> None:
+    x, v = np.asarray([1.0, 2.0]), np.asarray([1.0, 0.0])
+    for kind in (np.asarray, mg.asarray):
+        value, product, aux = func.hvp(
+            lambda x: (mg.sum(x**3), "aux"), kind(x), kind(v), has_aux=True
         )
-        value, tangent = func.jvp(lambda x: x**2, given, along)
-        assert [float(t) for t in tangent] == [2.0, 0.0]
-        value, product, aux = func.hvp(lambda x: (xp.sum(x**3), "aux"), given, along, has_aux=True)
-        assert aux == "aux" and [float(t) for t in product] == [6.0, 0.0]
+        assert (float(value), product.tolist(), aux) == (9.0, [6.0, 0.0], "aux")
+        assert type(product) is type(kind(x))
+        _, tangent = func.jvp(lambda x: x**2, kind(x), kind(v))
+        assert tangent.tolist() == [2.0, 0.0]
 
 
 # JAX
@@ -1479,72 +1087,63 @@ CALL = (
 )
 
 
-class TestJax:
-    @pytest.fixture(autouse=True)
-    def jax(self) -> Any:
-        return pytest.importorskip("jax")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda jax, x: func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(x),
+            "a Tensor that requires grad cannot pass into or out of a JAX transformation, which "
+            rf"would make a constant of it\. {CALL}",
+        ),
+        (
+            lambda jax, x: func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x * 2)))(x),
+            rf"a Tensor with a grad_fn cannot pass .* cut its graph\. {CALL}",
+        ),
+        (
+            lambda jax, x: jax.numpy.sin(mg.asarray(x, requires_grad=True)),
+            r"\. Call multigrad's functions .* as mg\.sin\(x\) for jnp\.sin\(x\)\. Into a JAX "
+            r"transformation, pass t\.detach\(\) and call requires_grad_\(\) inside",
+        ),
+        (
+            lambda jax, x: jax.numpy.sin(mg.asarray(x, requires_grad=True) * 2),
+            r"Into a JAX transformation, pass t\.detach\(\), or take its gradient inside and "
+            r"return that\.",
+        ),
+        (
+            lambda jax, x: func.vmap(jax.jit(lambda x: x * 2))(x),
+            rf"a batch of a running transformation cannot pass .* the batch\. {CALL}",
+        ),
+        (
+            lambda jax, x: plain_jvp(jax.jit(lambda x: x * 2), x),
+            "a Dual of a running transformation cannot pass into or out of a JAX transformation, "
+            rf"which would lose the derivative or the batch\. {CALL}",
+        ),
+    ],
+)
+def test_what_cannot_pass_into_jax(call: Any, message: str) -> None:
+    jax = pytest.importorskip("jax")
+    with pytest.raises(RuntimeError, match=message):
+        call(jax, jax.numpy.ones(2))
 
-    def test_its_functions_inside_grad(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match=r"a Tensor that requires grad cannot pass .* make a constant of it\. " + CALL,
-        ):
-            func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x)))(jax.numpy.ones(2))
-        with pytest.raises(
-            RuntimeError, match=r"a Tensor with a grad_fn cannot pass .* cut its graph\. " + CALL
-        ):
-            func.grad(lambda x: jax.numpy.sum(jax.numpy.sin(x * 2)))(jax.numpy.ones(2))
 
-    def test_its_functions_of_a_leaf(self, jax: Any) -> None:
-        x = mg.asarray(jax.numpy.ones(2), requires_grad=True)
-        for given, advice in (
-            (x, r"pass t\.detach\(\) and call requires_grad_\(\) inside"),
-            (x * 2, r"pass t\.detach\(\), or take its gradient inside and return that\."),
-        ):
-            with pytest.raises(
-                RuntimeError,
-                match=r"\. Call multigrad's functions .* as mg\.sin\(x\) for jnp\.sin\(x\)\. "
-                rf"Into a JAX transformation, {advice}",
-            ):
-                jax.numpy.sin(given)
+def test_what_is_advised_for_jax() -> None:
+    jax = pytest.importorskip("jax")
+    assert [*jax.jit(func.grad(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))] == [2, 2, 2]
 
-    def test_a_jitted_function_inside_vmap(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match=r"a batch of a running transformation cannot pass .* the batch\. " + CALL,
-        ):
-            func.vmap(jax.jit(lambda x: x * 2))(jax.numpy.ones((3, 2)))
 
-    def test_a_jitted_function_inside_grad(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match="a Tensor that requires grad cannot pass into or out of a JAX transformation, "
-            r"which would make a constant of it\. " + CALL,
-        ):
-            func.grad(jax.jit(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))
-        # as the message advises
-        assert [*jax.jit(func.grad(lambda x: mg.sum(x * 2)))(jax.numpy.ones(3))] == [2, 2, 2]
-
-    def test_a_jitted_function_inside_jvp(self, jax: Any) -> None:
-        with pytest.raises(
-            RuntimeError,
-            match="a Dual of a running transformation cannot pass into or out of a JAX "
-            r"transformation, which would lose the derivative or the batch\. " + CALL,
-        ):
-            plain_jvp(jax.jit(lambda x: x * 2), jax.numpy.ones(3))
-
-    def test_its_grad_of_functions_of_multigrad(self, jax: Any) -> None:
-        with pytest.raises(
-            TypeError, match="Gradient only defined for scalar-output functions. Output was Tensor"
-        ) as caught:
-            jax.grad(lambda x: mg.sum(mg.sin(x)))(jax.numpy.ones(2))
-        assert (
-            "return y.array from a function that jax.grad differentiates, or use "
-            "multigrad.func.grad" in str(caught.value.__cause__)
-        )
-        assert np.allclose(
-            jax.grad(lambda x: mg.sum(mg.sin(x)).array)(jax.numpy.ones(2)), np.cos(np.ones(2))
-        )
+def test_jaxs_grad_of_functions_of_multigrad() -> None:
+    jax = pytest.importorskip("jax")
+    with pytest.raises(
+        TypeError, match="Gradient only defined for scalar-output functions. Output was Tensor"
+    ) as caught:
+        jax.grad(lambda x: mg.sum(mg.sin(x)))(jax.numpy.ones(2))
+    assert (
+        "return y.array from a function that jax.grad differentiates, or use "
+        "multigrad.func.grad" in str(caught.value.__cause__)
+    )
+    assert np.allclose(
+        jax.grad(lambda x: mg.sum(mg.sin(x)).array)(jax.numpy.ones(2)), np.cos(np.ones(2))
+    )
 
 
 # Rules
@@ -1552,71 +1151,44 @@ class TestJax:
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_rule_that_fails_names_the_operation_and_what_it_was_given(
-    operations: Any, xp: Any, recorded: bool
+    operations: Any, recorded: bool
 ) -> None:
     define(
         "t.failing(x, /)",
         forward=lambda xp, x: x * 1.0,
         x=lambda xp, g, x: xp.matmul(g, xp.ones((7, 3))) * x,
     )
-    x = leaf(xp)
-    with pytest.raises((ValueError, TypeError)) as caught:
-        mg.autograd.grad(xp.sum(xp.t.failing(x)), x, create_graph=recorded)
-    notes = [
-        note for note in caught.value.__notes__ if note.startswith("In the derivative rule of")
-    ]
-    (note,) = notes
-    assert re.fullmatch(
-        r"In the derivative rule of multigrad.t.failing: g has shape \(2,\) and dtype "
-        r"\S*float64\S*, x has shape \(2,\) and dtype \S*float64\S*\.",
-        note,
-    ), note
-    raw_x = raw(xp)
-    with pytest.raises((ValueError, TypeError)) as caught:
-        func.grad(lambda x: xp.sum(xp.t.failing(x)))(raw_x)
-    assert any(
-        note.startswith("In the derivative rule of multigrad.t.failing: ")
-        for note in caught.value.__notes__
+    x = leaf(mg)
+    for call in (
+        lambda: mg.autograd.grad(mg.sum(mg.t.failing(x)), x, create_graph=recorded),
+        lambda: func.grad(lambda x: mg.sum(mg.t.failing(x)))(np.ones(2)),
+    ):
+        with pytest.raises(ValueError) as caught:
+            call()
+        (note,) = (n for n in caught.value.__notes__ if n.startswith("In the derivative rule of"))
+        assert note == (
+            "In the derivative rule of multigrad.t.failing: g has shape (2,) and dtype float64, "
+            "x has shape (2,) and dtype float64."
+        )
+
+
+def test_a_jvp_that_is_missing_names_operation_and_argument(operations: Any) -> None:
+    define(
+        "t.one_way(x, y, /)",
+        forward=lambda xp, x, y: x * y,
+        x=lambda xp, g, y: g * y,
+        y=lambda xp, g, x: g * x,
     )
+    for _ in range(6):
+        with pytest.raises(
+            NotImplementedError,
+            match=r"the operation 't.one_way' has no jvp, so it cannot be differentiated in "
+            r"forward mode, as it was by 'x'\. Declare it with one",
+        ):
+            plain_jvp(lambda x: mg.t.one_way(x, mg.ones(2)), np.ones(2))
 
 
-# Forward mode, and gradcheck
-
-
-class TestForwardMode:
-    @pytest.fixture(autouse=True)
-    def table(self, operations: Any) -> Any:
-        return operations
-
-    def test_a_rule_that_is_missing_names_operation_and_argument(self, xp: Any) -> None:
-        define(
-            "t.one_way(x, y, /)",
-            forward=lambda xp, x, y: x * y,
-            x=lambda xp, g, y: g * y,
-            y=lambda xp, g, x: g * x,
-        )
-        for _ in range(6):
-            with pytest.raises(
-                NotImplementedError,
-                match=r"the operation 't.one_way' has no jvp, so it cannot be differentiated in "
-                r"forward mode, as it was by 'x'\. Declare it with one",
-            ):
-                plain_jvp(lambda x: xp.t.one_way(x, xp.ones(2)), raw(xp))
-
-    def test_a_tangent_of_a_wrong_shape_names_operation_and_argument(self, xp: Any) -> None:
-        mg.registry.elementwise(
-            "t.wrong(x, y, /)",
-            forward=lambda xp, x, y: x * y,
-            x=lambda xp, g, y: xp.ones(7),
-            y=lambda xp, g, x: g * x,
-        )
-        for _ in range(6):
-            with pytest.raises(
-                RuntimeError,
-                match=r"the derivative rule of the operation 't.wrong' for the argument 'x' "
-                r"returned a tangent of shape \(7,\) for a result of shape \(2,\)",
-            ):
-                plain_jvp(lambda x: xp.t.wrong(x, xp.ones(2)), raw(xp))
+# Gradcheck
 
 
 class Half(Function):
@@ -1638,8 +1210,8 @@ class Half(Function):
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_gradcheck_names_the_worst_entry(xp: Any, fast: bool) -> None:
-    x = xp.asarray([1.0, 2.0, 3.0], dtype=xp.float64, requires_grad=True)
+def test_gradcheck_names_the_worst_entry(fast: bool) -> None:
+    x = mg.asarray([1.0, 2.0, 3.0], requires_grad=True)
     with pytest.raises(
         RuntimeError, match="^Jacobian mismatch for output 0 with respect to input 0,\nnumerical:"
     ) as caught:
@@ -1671,39 +1243,22 @@ PYTORCHS = ("functorch transforms",)
 
 
 def messages() -> Iterator[tuple[str, int, str]]:
-    """The texts in multigrad's code that are no docstrings."""
+    """The texts in multigrad's code that are raised, warned of, added as notes, or constants."""
     for path in sorted(Path(mg.__file__).parent.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        raising = [n.exc for n in ast.walk(tree) if isinstance(n, ast.Raise) and n.exc is not None]
-        warning = [
-            n
-            for n in ast.walk(tree)
-            if isinstance(n, ast.Call)
-            and ast.unparse(n.func).endswith(("warn", "Error", "add_note"))
-        ]
-        named = [
-            n.value
-            for n in ast.walk(tree)
-            if isinstance(n, ast.Assign)
-            and all(isinstance(t, ast.Name) and t.id.isupper() for t in n.targets)
-        ]
-        for node in (*raising, *warning, *named):
-            for part in ast.walk(node):
-                if (
-                    isinstance(part, ast.Constant)
-                    and isinstance(part.value, str)
-                    and " " in part.value
-                ):
-                    yield str(path), part.lineno, part.value
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Assign):
+                said = all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
+            elif isinstance(node, ast.Call):
+                said = ast.unparse(node.func).endswith(("warn", "Error", "add_note"))
+            else:
+                said = isinstance(node, ast.Raise)
+            for part in ast.walk(node) if said else ():
+                if isinstance(part, ast.Constant) and " " in str(part.value):
+                    yield str(path), part.lineno, str(part.value)
 
 
 def test_no_message_names_pytorch_or_a_class_inside() -> None:
-    texts = list(messages())
-    assert len(texts) > 800
     words = re.compile(r"\b(PyTorch|torch|functorch|LayeredTensor|View|Batched)\b(?!\.)")
-    wrong = [
-        text
-        for text in texts
-        if words.search(text[2]) and not any(known in text[2] for known in PYTORCHS)
-    ]
-    assert wrong == []
+    found = {text for text in messages() if words.search(text[2])}
+    assert [text for text in found if not any(known in text[2] for known in PYTORCHS)] == []
+    assert found  # PyTorch's own

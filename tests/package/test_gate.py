@@ -5,10 +5,7 @@ Who is not observed pays nothing.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
-import threading
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -16,7 +13,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import func, observe
-from multigrad.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
+from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.dispatch import general as dispatch
 from multigrad.memory import saved
 
@@ -74,47 +71,6 @@ def test_hooks_and_checkpoints_take_the_hot_path(x, general):
     np.testing.assert_array_equal(x.grad.array, expected)
 
 
-def test_other_threads_and_contexts_are_not_observed(x, general):
-    program(x)
-    general.clear()
-    packed: list[Any] = []
-    found: list[Any] = []
-
-    def elsewhere() -> None:
-        found.append(observe.gate.get())
-        program(x).backward()
-
-    outside = contextvars.copy_context()
-    with saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
-        outside.run(elsewhere)
-    assert found == [True, True] and packed == [] and general == []
-
-
-def test_tasks_are_observed_apart(x):
-    packed: list[int] = []
-
-    async def hooked() -> None:
-        with saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t):
-            await asyncio.sleep(0)
-            mg.sin(x)
-            await asyncio.sleep(0)
-
-    async def plain() -> None:
-        for _ in range(3):
-            assert observe.gate.get() is True
-            mg.sin(x)
-            await asyncio.sleep(0)
-
-    async def main() -> None:
-        await asyncio.gather(hooked(), plain(), hooked())
-
-    asyncio.run(main())
-    assert len(packed) == 2
-
-
 @pytest.mark.parametrize("order", ["mode first", "hooks first"])
 @pytest.mark.parametrize("on", [True, False])
 def test_any_order_of_leaving(x, order, on):
@@ -169,22 +125,6 @@ def test_a_mode_that_is_left_in_another_context(x):
         observe.gate.set(True)
 
 
-def test_hooks_that_are_disabled():
-    with (
-        disable_saved_tensors_hooks("not here"),
-        pytest.raises(RuntimeError, match="not here"),
-        identity(),
-    ):
-        pass
-    assert observe.gate.get() is True
-    with (
-        identity(),
-        pytest.raises(RuntimeError, match="not here"),
-        disable_saved_tensors_hooks("not here"),
-    ):
-        pass
-
-
 def test_a_grad_mode_that_a_checkpointed_function_sets_for_good(x):
     def f(t: Any) -> Any:
         y = mg.sin(t)
@@ -197,51 +137,3 @@ def test_a_grad_mode_that_a_checkpointed_function_sets_for_good(x):
     finally:
         mg.set_grad_enabled(True)
     assert observe.gate.get() is True
-
-
-def test_observers_of_every_kind_of_node(x):
-    """One is told of each node at each level, with the operands and the result."""
-    told: list[Any] = []
-
-    class Watch(observe.Observer):
-        events = frozenset({observe.NODE})
-
-        def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-            told.append((node.name(), operands, result))
-
-    class Twice(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, t: Any) -> Any:
-            return t * 2.0
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g * 2.0
-
-    with ExitStack() as stack:
-        observe.enter(Watch())
-        stack.callback(observe.gate.set, True)
-        y = x * 2.0
-        z = 3.0 + y
-        p = x[1:]
-        q = mg.where(x > 0, x, z)
-        parts = mg.unstack(x)
-        f = Twice.apply(x)
-        with mg.no_grad():
-            mg.sin(x)
-    names = [name for name, _, _ in told]
-    assert names == [
-        "MultiplyBackward",
-        "AddBackward",
-        "GetitemBackward",
-        "WhereBackward",
-        "UnstackBackward",
-        "TwiceBackward",
-    ]
-    operands = [told[i][1] for i in (0, 1, 5)]
-    assert operands == [(x, 2.0), (3.0, y), (x,)]
-    assert (
-        [told[i][2] for i in range(4)] == [y, z, p, q]
-        and told[4][2] == parts
-        and told[5][2] == (f,)
-    )

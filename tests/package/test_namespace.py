@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import array_api_compat.numpy as reference
@@ -63,10 +63,12 @@ class TestNames:
         assert xp.__array_api_version__ == "2025.12"
         assert xp.__name__ == f"multigrad.{backend}"
         assert xp.linalg.__name__ == f"multigrad.{backend}.linalg"
-        assert pickle.loads(pickle.dumps(xp)) is xp
         t = xp.ones(1)
+        assert mg.namespace(t) is xp and mg.namespace(t.array) is xp
         assert t.__array_namespace__() is xp and t.__array_namespace__(api_version="2021.12") is xp
-        with pytest.raises(ValueError, match="2020.01"):
+        with pytest.raises(
+            ValueError, match="unsupported version of the Array API standard: '2020.01'"
+        ):
             t.__array_namespace__(api_version="2020.01")
 
     def test_constants(self, xp: Any) -> None:
@@ -82,13 +84,6 @@ class TestNames:
                 t.dtype == getattr(xp, name) == xp.zeros(1, dtype=name).dtype
                 and name_of(t.dtype) == name
             )
-
-    def test_what_is_not_there_is_named(self, xp: Any) -> None:
-        with pytest.raises(AttributeError, match="no operation 'tensorsolve' is declared"):
-            xp.tensorsolve
-        with pytest.raises(AttributeError, match=r"no operation 'linalg\.expm' is declared"):
-            xp.linalg.expm
-        assert not hasattr(xp, "bool_") and not hasattr(xp, "__wrapped__")
 
 
 def agree(ours: inspect.Signature, theirs: inspect.Signature) -> bool:
@@ -117,19 +112,6 @@ class TestSignatures:
             assert named(owner, name).__name__ == name.rpartition(".")[2]
             assert named(owner, name).__doc__
 
-    def test_a_wrong_argument_is_told_with_the_name_of_the_function(self, xp: Any) -> None:
-        with pytest.raises(
-            TypeError,
-            match=r"^zeros\(\) got an unexpected keyword argument 'backend'. Call that of the "
-            r"backend's namespace, ",
-        ):
-            xp.zeros(2, backend="numpy")
-        with pytest.raises(
-            TypeError,
-            match=r"^fft.fftfreq\(\) too many positional arguments. It takes fft.fftfreq\(",
-        ):
-            xp.fft.fftfreq(2, 3)
-
     def test_only_what_makes_an_array_takes_requires_grad(self) -> None:
         xp = mg.namespace("numpy")
         makes = {
@@ -152,25 +134,6 @@ class TestSignatures:
         method = getattr(mg.ones((2, 2)), name)
         expected = (standard_names.methods | standard_names.unwritten)[name]
         assert agree(inspect.signature(method), expected), f"{name}{inspect.signature(method)}"
-
-    def test_positional_only_and_keyword_only(self) -> None:
-        x = mg.ones((2, 2))
-        for call in (
-            lambda: mg.add(x1=x, x2=x),
-            lambda: mg.sum(x, 0, None),
-            lambda: mg.all(x, 0, True),
-            lambda: mg.astype(x, dtype=x.dtype),
-            lambda: mg.zeros((2,), "float64"),
-            lambda: mg.take(x, mg.asarray([0]), 0, 0),
-            lambda: mg.expand_dims(x),
-            lambda: mg.arange(start=3),
-            lambda: mg.eye(2, 2, 1),
-            lambda: mg.full((2,), 1.0, mg.float64),
-            lambda: mg.finfo(type=x),
-            lambda: mg.linspace(0, 1, 3, mg.float64),
-        ):
-            with pytest.raises(TypeError):
-                call()
 
 
 class TestInspection:
@@ -249,80 +212,34 @@ class TestInspection:
 
 class TestDtypes:
     def test_limits_are_python_numbers(self, xp: Any) -> None:
-        for name, real in (
-            ("float32", "float32"),
-            ("float64", "float64"),
-            ("complex64", "float32"),
-            ("complex128", "float64"),
-        ):
+        """Of a dtype, of its name, and of an array; the values are the conformance suite's."""
+        for name, real in (("float32", "float32"), ("complex128", "float64")):
             t = xp.ones(2, dtype=name, requires_grad=True)
-            limits = np.finfo(real)
-            for found in (
-                xp.finfo(getattr(xp, name)),
-                xp.finfo(name),
-                xp.finfo(t),
-                xp.finfo(t.array),
-            ):
-                assert (
-                    found.dtype == getattr(xp, real)
-                    and type(found.bits) is int
-                    and found.bits == limits.bits
-                )
+            for of in (t.dtype, name, t, t.array):
+                found = xp.finfo(of)
+                assert found.dtype == getattr(xp, real) and type(found.bits) is int
                 for field in ("eps", "max", "min", "smallest_normal"):
-                    assert type(getattr(found, field)) is float and getattr(found, field) == float(
-                        getattr(limits, field)
-                    )
-        for name in standard_names.DTYPES[1:9]:
-            t = xp.ones(2, dtype=name)
-            for found in (
-                xp.iinfo(getattr(xp, name)),
-                xp.iinfo(name),
-                xp.iinfo(t),
-                xp.iinfo(t.array),
-            ):
-                assert found.dtype == t.dtype and {
-                    type(found.bits),
-                    type(found.max),
-                    type(found.min),
-                } == {int}
-                assert (found.bits, found.max, found.min) == (
-                    np.iinfo(name).bits,
-                    np.iinfo(name).max,
-                    np.iinfo(name).min,
-                )
-        with pytest.raises((TypeError, ValueError)):
-            xp.finfo(xp.int32)
-        with pytest.raises((TypeError, ValueError)):
-            xp.iinfo(xp.float32)
+                    assert type(getattr(found, field)) is float
+        t = xp.ones(2, dtype="uint8")
+        for of in (t.dtype, "uint8", t, t.array):
+            found = xp.iinfo(of)
+            assert {type(found.bits), type(found.max), type(found.min)} == {int}
+        for wrong in (lambda: xp.finfo(xp.int32), lambda: xp.iinfo(xp.float32)):
+            with pytest.raises((TypeError, ValueError)):
+                wrong()
 
-    def test_result_type(self, xp: Any) -> None:
+    def test_dtypes_names_and_tensors_go_together(self, xp: Any) -> None:
         t = xp.ones(2, dtype="float32", requires_grad=True)
-        assert (
-            xp.result_type(t, 1.0)
-            == xp.result_type(t, 1)
-            == xp.result_type(xp.float32, 2.0)
-            == xp.float32
-        )
+        assert xp.result_type(t, 1.0) == xp.result_type(xp.float32, 2) == xp.float32
         assert xp.result_type(t, 1j) == xp.result_type("float32", 1j) == xp.complex64
         assert xp.result_type(t, t.array, xp.float64) == xp.result_type(t, "float64") == xp.float64
-        assert xp.result_type(xp.float64, "complex64") == xp.complex128
-        assert xp.result_type(xp.ones((), dtype="float64"), t) == xp.float64, (
-            "0-d arrays promote as any other"
-        )
-        assert (
-            xp.result_type("int8", "uint8") == xp.int16 and xp.result_type(xp.uint8, 1) == xp.uint8
-        )
-
-    def test_can_cast_and_isdtype(self, xp: Any) -> None:
-        t = xp.ones(2, dtype="float32", requires_grad=True)
+        # 0-d arrays promote as any other
+        assert xp.result_type(xp.ones((), dtype="float64"), t) == xp.float64
         assert xp.can_cast(t, xp.float64) is xp.can_cast("int8", "int16") is True
         assert xp.can_cast(t.array, xp.int32) is xp.can_cast(xp.float64, "float32") is False
-        assert (
-            xp.isdtype(t.dtype, "real floating")
-            and xp.isdtype("int8", ("bool", "integral"))
-            and xp.isdtype(xp.int8, xp.int8)
+        assert xp.isdtype("int8", ("bool", "integral")) and not xp.isdtype(
+            dtype=xp.bool, kind="numeric"
         )
-        assert not xp.isdtype(dtype=xp.bool, kind="numeric")
         with pytest.raises((TypeError, ValueError)):
             xp.isdtype(xp.int8, "whole")
 
@@ -409,31 +326,6 @@ class TestLeaving:
             with pytest.raises(GradientError, match="belongs to the transformation"):
                 g(np.ones((3, 2)))
 
-    def test_casts(self, xp: Any) -> None:
-        assert (
-            bool(xp.asarray(True)),
-            bool(xp.asarray(0.0)),
-            int(xp.asarray(3)),
-            float(xp.asarray(2.5)),
-            complex(xp.asarray(1j)),
-        ) == (True, False, 3, 2.5, 1j)
-        assert [10, 20, 30][xp.asarray(1)] == 20 and range(5)[xp.asarray(2, dtype="uint8")] == 2
-        assert complex(xp.asarray(2.0)) == 2 and float(xp.asarray(2)) == 2.0
-        for bad in (xp.asarray(1.0), xp.asarray(True), xp.ones(2, dtype="int64")):
-            with pytest.raises(TypeError, match="only integer Tensors of one element"):
-                bad.__index__()
-        for cast in (bool, int, float, complex):
-            with pytest.raises((TypeError, ValueError)):
-                cast(xp.ones(2))
-        with pytest.raises(TypeError):
-            float(xp.asarray(1j))
-        leaf = xp.ones((), requires_grad=True)
-        with pytest.warns(UserWarning, match="drops its gradient"):
-            assert float(leaf) == 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert bool(leaf > 0) and leaf.item() == 1
-
     def test_to_device(self, xp: Any) -> None:
         t = xp.asarray([1.0, 2.0], requires_grad=True)
         for device in xp.__array_namespace_info__().devices():
@@ -447,32 +339,23 @@ class TestLeaving:
 
     def test_tuples(self, xp: Any) -> None:
         a, b = xp.ones((2, 1)), xp.ones(3)
-        for found in (
-            xp.broadcast_arrays(a, b),
-            xp.meshgrid(b, b),
-            xp.unstack(a),
-            xp.nonzero(b),
-            xp.broadcast_shapes((2, 1), (3,)),
-        ):
+        for found in (xp.broadcast_arrays(a, b), xp.meshgrid(b, b), xp.unstack(a), xp.nonzero(b)):
             assert type(found) is tuple
-        assert xp.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
         for found, fields in (
             (xp.unique_all(b), "values indices inverse_indices counts"),
-            (xp.unique_counts(b), "values counts"),
-            (xp.unique_inverse(b), "values inverse_indices"),
             (xp.linalg.eigh(a @ a.T), "eigenvalues eigenvectors"),
-            (xp.linalg.qr(a), "Q R"),
             (xp.linalg.slogdet(a @ a.T), "sign logabsdet"),
             (xp.linalg.svd(a), "U S Vh"),
-            (xp.linalg.eig(a @ a.T), "eigenvalues eigenvectors"),
         ):
             assert isinstance(found, tuple) and found._fields == tuple(fields.split())
 
 
 def test_a_namespace_survives_pickle_and_copy() -> None:
     xp = mg.namespace("numpy")
-    assert pickle.loads(pickle.dumps(xp)) is xp
-    assert copy.copy(xp) is xp and copy.deepcopy(xp) is xp
+    spaces = [xp, xp.special] if find_spec("multigrad_special") else [xp]
+    for space in spaces:
+        assert pickle.loads(pickle.dumps(space)) is space
+        assert copy.copy(space) is space and copy.deepcopy(space) is space
 
 
 def test_array_api_compat_knows_a_tensor() -> None:

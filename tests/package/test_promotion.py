@@ -70,25 +70,10 @@ def promoted(a: str, b: str) -> str | None:
 PAIRS = [
     (a, b, c) for a, b in itertools.product(DTYPES, DTYPES) if (c := promoted(a, b)) is not None
 ]
-# JAX compiles each of them.
-FEW = [
-    (a, b, c)
-    for a, b, c in PAIRS
-    if (a, b)
-    in (
-        ("float32", "float64"),
-        ("int8", "uint8"),
-        ("int64", "int16"),
-        ("float64", "complex64"),
-        ("complex64", "float32"),
-        ("bool", "bool"),
-    )
-]
 
 
-def pairs(xp: Any, stem: str) -> list[tuple[str, str, str]]:
-    chosen = FEW if xp.__name__.endswith("jax") else PAIRS
-    return [(a, b, c) for a, b, c in chosen if a in DEFINED[stem] and b in DEFINED[stem]]
+def pairs(stem: str) -> list[tuple[str, str, str]]:
+    return [(a, b, c) for a, b, c in PAIRS if a in DEFINED[stem] and b in DEFINED[stem]]
 
 
 def defers(xp: Any) -> bool:
@@ -109,6 +94,11 @@ def test_promotion_is_written_down_right() -> None:
     )
 
 
+# JAX would compile each of them.
+APART_FROM_JAX = pytest.mark.parametrize("backend", ["numpy", "strict"], indirect=True)
+
+
+@APART_FROM_JAX
 class TestDtypes:
     @pytest.mark.parametrize("stem", standard_names.ARITHMETIC)
     def test_of_arrays(self, xp: Any, stem: str) -> None:
@@ -117,7 +107,7 @@ class TestDtypes:
         shapes = [((2, 2), (2, 2))] + (
             [] if stem == "matmul" else [((2, 2), ()), ((), (2, 2)), ((), ())]
         )
-        for (a, b, expected), (s1, s2) in itertools.product(pairs(xp, stem), shapes):
+        for (a, b, expected), (s1, s2) in itertools.product(pairs(stem), shapes):
             x, y = xp.ones(s1, dtype=a), xp.ones(s2, dtype=b)
             for z in (f(x, y), f(x, y.array), *([f(x.array, y)] if defers(xp) else [])):
                 assert isinstance(z, mg.Tensor) and z.dtype == getattr(xp, expected), (
@@ -131,14 +121,6 @@ class TestDtypes:
         """
         f = FUNCTION[stem]
         for dtype in DEFINED[stem]:
-            if xp.__name__.endswith("jax") and dtype not in (
-                "bool",
-                "int8",
-                "uint16",
-                "float32",
-                "complex64",
-            ):
-                continue
             scalars: list[Any] = (
                 [True] if dtype == "bool" else [2] if dtype in INTEGERS else [2, 2.0]
             )
@@ -155,39 +137,16 @@ class TestDtypes:
                         f"{dtype} {stem} {scalar!r}: {z.dtype}"
                     )
 
-    def test_comparisons(self, xp: Any) -> None:
-        for stem, (a, b) in itertools.product(
-            standard_names.COMPARISONS,
-            [("int8", "uint8"), ("float32", "float64"), ("float64", "float64")],
-        ):
-            f = getattr(operator, stem)
-            x, y = xp.asarray([1, 2, 3], dtype=a), xp.asarray([3, 2, 1], dtype=b)
-            expected = f(np.asarray([1, 2, 3]), np.asarray([3, 2, 1])).tolist()
-            for z in (f(x, y), f(x, y.array), *([f(x.array, y)] if defers(xp) else [])):
-                assert isinstance(z, mg.Tensor) and z.dtype == xp.bool and z.tolist() == expected
-            assert f(x, 2).tolist() == f(np.asarray([1, 2, 3]), 2).tolist()
-            assert f(2, x).tolist() == f(2, np.asarray([1, 2, 3])).tolist()
-
-    def test_unary(self, xp: Any) -> None:
-        for f, dtypes in (
-            (operator.neg, DEFINED["add"]),
-            (operator.pos, DEFINED["add"]),
-            (operator.abs, INTEGERS + FLOATS),
-            (operator.invert, DEFINED["and"]),
-        ):
-            for dtype in dtypes:
-                assert f(xp.ones(2, dtype=dtype)).dtype == getattr(xp, dtype)
-        assert abs(xp.ones(2, dtype="complex64")).dtype == xp.float32
-
 
 class TestInPlace:
+    @APART_FROM_JAX
     @pytest.mark.parametrize("stem", standard_names.ARITHMETIC)
     def test_the_same_object_and_dtype(self, xp: Any, stem: str) -> None:
         """Within one kind a wider operand is cast, as in PyTorch; across kinds it is refused, and
         nothing has changed.
         """
         f, out_of_place = IN_PLACE[stem], FUNCTION[stem]
-        for (a, b, expected), raw in itertools.product(pairs(xp, stem), (False, True)):
+        for (a, b, expected), raw in itertools.product(pairs(stem), (False, True)):
             x, y = xp.ones((2, 2), dtype=a), xp.ones((2, 2), dtype=b)
             old = x
             if kind(expected) == "complex" != kind(a):
@@ -199,21 +158,6 @@ class TestInPlace:
             x = f(x, y.array if raw else y)
             assert x is old and x.dtype == getattr(xp, a) and x._version == 1
             assert (values(x) == result.astype(a)).all()
-
-    @pytest.mark.parametrize("stem", [s for s in standard_names.ARITHMETIC if s != "matmul"])
-    def test_scalars(self, xp: Any, stem: str) -> None:
-        for dtype, scalar in (
-            ("int16", 2),
-            ("float32", 2.0),
-            ("float32", 2),
-            ("bool", True),
-            ("complex64", 2.0),
-        ):
-            if dtype in DEFINED[stem]:
-                x = old = xp.ones(3, dtype=dtype)
-                x = IN_PLACE[stem](x, scalar)
-                assert x is old and x.dtype == getattr(xp, dtype)
-                assert (values(x) == FUNCTION[stem](np.ones(3, dtype=dtype), scalar)).all()
 
     def test_across_kinds(self, xp: Any) -> None:
         for dtype, scalar in (("int16", 2.0), ("float32", 2j), ("bool", 2)):
@@ -244,12 +188,6 @@ class TestInPlace:
         y *= 2
         assert y.array is memory and (memory == 2).all()
 
-    def test_it_does_not_broadcast_itself(self, xp: Any) -> None:
-        x = xp.ones((2, 1))
-        with pytest.raises((RuntimeError, ValueError)):
-            x += xp.ones((2, 3))
-        assert x.shape == (2, 1) and x.tolist() == [[1.0], [1.0]]
-
     def test_a_raw_array_cannot_hold_a_history(self) -> None:
         array = np.ones(2)
         with pytest.raises(GradientError, match="a NumPy array cannot keep its history"):
@@ -272,18 +210,6 @@ class TestOperands:
             ):
                 with pytest.raises(TypeError):
                     call()
-
-    def test_the_other_operand_gets_its_turn(self, xp: Any) -> None:
-        class Other:
-            def __radd__(self, other: Any) -> str:
-                return "mine"
-
-            def __eq__(self, other: object) -> bool:
-                return True
-
-        x = xp.ones(2)
-        assert x + Other() == "mine"
-        assert (x == Other()) is True and (x == None) is False and (x != "a") is True  # noqa: E711
 
     def test_scalars_of_numpy(self, xp: Any) -> None:
         """An array of NumPy for a Tensor of NumPy, a Python scalar for any other."""
@@ -343,64 +269,31 @@ def test_gradients_of_every_form(xp: Any, stem: str) -> None:
         check(y, (a, g1))
 
 
-class TestTorchWhichDoesNotPromote:
+def test_pytorch_does_not_promote_and_multigrad_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch's operators leave 0-d arrays out of promotion.
 
     A backend that gives array_api_compat's functions is right all the same.
     """
+    torch = pytest.importorskip("torch")
+    import array_api_compat.torch as xp
 
-    @pytest.fixture
-    def torch(self, monkeypatch: pytest.MonkeyPatch) -> Any:
-        torch = pytest.importorskip("torch")
-        import array_api_compat.torch as xp
-
-        functions = {
-            name: getattr(xp, name)
-            for name in (*standard_names.UNARY, *standard_names.BINARY)
-            if hasattr(xp, name)
-        }
-        library = element.Library(
-            mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions)
-        )
-        monkeypatch.setitem(element._libraries, library.name, library)
-        monkeypatch.setitem(element.by_type, torch.Tensor, library)
-        return torch
-
-    def test_operators(self, torch: Any) -> None:
-        narrow, wide = torch.ones(2, dtype=torch.float32), torch.ones((), dtype=torch.float64)
-        assert (narrow + wide).dtype == torch.float32, (
-            "PyTorch has changed: this stand-in shows nothing any more"
-        )
-        x, y = mg.asarray(narrow), mg.asarray(wide)
-        for stem in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
-            f = FUNCTION[stem]
-            for z in (f(x, y), f(y, x), f(x, wide), f(narrow, y), f(x, y)):
-                assert isinstance(z, mg.Tensor) and z.dtype == torch.float64, stem
-            assert f(x, 2.0).dtype == f(2.0, x).dtype == torch.float32
-            x = IN_PLACE[stem](x, y)
-            assert x.dtype == torch.float32, "in place, the dtype stays"
-            x = mg.asarray(torch.ones(2, dtype=torch.float32))
-        assert (
-            mg.asarray(torch.ones(2, dtype=torch.int8))
-            & mg.asarray(torch.ones((), dtype=torch.int32))
-        ).dtype == torch.int32
-        assert mg.namespace(x).result_type(x, y) == torch.float64
-
-    def test_gradients(self, torch: Any) -> None:
-        x, y = (
-            mg.asarray(torch.tensor([2.0, 3.0]), requires_grad=True),
-            mg.asarray(torch.tensor(4.0, dtype=torch.float64), requires_grad=True),
-        )
-        (x * y).sum().backward()
-        assert x.grad.dtype == torch.float32 and x.grad.tolist() == [4.0, 4.0]
-        assert y.grad.dtype == torch.float64 and y.grad.tolist() == 5.0
-
-    def test_what_its_inspection_says(self, torch: Any) -> None:
-        xp = mg.namespace(mg.asarray(torch.ones(1)))
-        assert (
-            xp.finfo(xp.complex64).dtype == torch.float32 and type(xp.finfo("float64").eps) is float
-        )
-        assert (
-            xp.iinfo("int8").dtype == torch.int8
-            and torch.float32 in xp.__array_namespace_info__().dtypes().values()
-        )
+    functions = {
+        name: getattr(xp, name)
+        for name in (*standard_names.UNARY, *standard_names.BINARY)
+        if hasattr(xp, name)
+    }
+    backend = mg.Backend("torch-stand-in", xp, (torch.Tensor,), functions=functions)
+    library = element.Library(backend)
+    monkeypatch.setitem(element._libraries, library.name, library)
+    monkeypatch.setitem(element.by_type, torch.Tensor, library)
+    narrow, wide = torch.ones(2, dtype=torch.float32), torch.ones((), dtype=torch.float64)
+    assert (narrow + wide).dtype == torch.float32, (
+        "PyTorch has changed: this stand-in shows nothing any more"
+    )
+    y = mg.asarray(wide)
+    for stem in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
+        x, f = mg.asarray(narrow.clone()), FUNCTION[stem]
+        for z in (f(x, y), f(y, x), f(x, wide), f(narrow, y), f(x, y)):
+            assert isinstance(z, mg.Tensor) and z.dtype == torch.float64, stem
+        assert f(x, 2.0).dtype == f(2.0, x).dtype == torch.float32
+        assert IN_PLACE[stem](x, y).dtype == torch.float32, "in place, the dtype stays"

@@ -4,10 +4,10 @@ refusal.
 
 from __future__ import annotations
 
-import inspect
 import keyword
 import re
 import unicodedata
+from functools import partial
 
 import numpy as np
 import pytest
@@ -49,6 +49,12 @@ def table(operations):
     return operations
 
 
+@pytest.fixture
+def xp():
+    """The words of refusals are multigrad's own, whatever library is below."""
+    return mg.namespace("numpy")
+
+
 class TestSignatures:
     def test_roles(self):
         op = nondifferentiable(
@@ -69,14 +75,6 @@ class TestSignatures:
             == "t.roles(x, n: plain, /, y: array, *, axis=None, z: array = None)"
         )
 
-    def test_namespace_functions_show_it(self, xp):
-        assert str(inspect.signature(xp.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
-        assert xp.sum.__name__ == "sum" and xp.sum.__doc__
-        with pytest.raises(TypeError, match="positional-only"):
-            xp.sin(x=xp.ones(2))
-        with pytest.raises(TypeError, match="positional argument"):
-            xp.sum(xp.ones(2), 0, xp.float32)  # the axis may, as other libraries have it
-
     def test_name_alone(self):
         op = elementwise("t.alone", x1=1, x2=2)
         assert str(op.signature) == "(x1, x2, /)" and op.arrays == ("x1", "x2")
@@ -84,25 +82,17 @@ class TestSignatures:
     @pytest.mark.parametrize(
         "text, message",
         [
-            ("t.f(x, /", "cannot read the signature"),
             ("t.f(x, y=z)", "cannot read the signature"),
             (
                 "t.f(x: tensor, /)",
                 "parameter 'x' is annotated 'tensor'; choose one of array, arrays, plain",
             ),
             ("a.b.c(x, /)", "is not a valid name for an operation"),
-            ("t. f(x, /)", "is not a valid name for an operation"),
-            ("(x, /)", "is not a valid name for an operation"),
             ("t.f(_x, /)", "a parameter cannot be called '_x'"),
-            ("t.f(g, /)", "a parameter cannot be called 'g'"),
-            ("__t(x, /)", "is not a valid name for an operation"),
             ("_t(x, /)", "is not a valid name for an operation: write an identifier that is no"),
             ("class(x, /)", "is not a valid name for an operation"),
-            ("t.None(x, /)", "is not a valid name for an operation"),
             ("ｓｉｎ(x, /)", "is not a valid name for an operation"),
-            ("_t.f(x, /)", "is not a valid name for an operation"),
             ("t.f(x, /): pass\ndef g(x", "cannot read the signature"),
-            ("t.f(x, x, /)", "cannot read the signature"),
             ("t.f(type, /)", "'type': the code of operations calls Exception, float"),
             ("t.f(x, x_shape, /)", "'x_shape': rules take the shape of x by that name"),
             ("t.f(x, /, t_x=0)", "'t_x': rules take the tangent of x by that name"),
@@ -135,48 +125,34 @@ class TestSignatures:
     def test_a_name_is_refused_or_works(self, name):
         """As the name of an operation, a prefix, an array, a setting, an output, a residual."""
 
-        def takes(text, value="cos({0})"):
-            return eval(f"lambda xp, {text}: g * xp.{value.format(normal)}")
+        def takes(text):
+            return eval(f"lambda xp, {text}: g * xp.cos({normal})")
 
         normal = unicodedata.normalize("NFKC", name)
         one = [lambda xp, x: xp.sin(x), lambda xp, g, x: g * xp.cos(x)]
         two = [lambda xp, x: (xp.sin(x), xp.cos(x)), lambda xp, g_other, x: -g_other * xp.sin(x)]
         sign = {name: lambda xp, x: xp.astype(xp.sign(x), xp.int64)}
+        simple = partial(define, batching="elementwise")
         given = [
-            lambda: define(f"{name}(x, /)", forward=one[0], x=one[1], batching="elementwise"),
-            lambda: define(f"{name}.tf(x, /)", forward=one[0], x=one[1], batching="elementwise"),
-            lambda: define(f"tp.{name}(x, /)", forward=one[0], x=one[1], batching="elementwise"),
-            lambda: define(
-                f"tf({name}, /)",
-                forward=one[0],
-                batching="elementwise",
-                **{normal: takes(f"g, {name}")},
-            ),
+            lambda: simple(f"{name}(x, /)", forward=one[0], x=one[1]),
+            lambda: simple(f"{name}.tf(x, /)", forward=one[0], x=one[1]),
+            lambda: simple(f"tp.{name}(x, /)", forward=one[0], x=one[1]),
+            lambda: simple(f"tf({name}, /)", forward=one[0], **{normal: takes(f"g, {name}")}),
             lambda: elementwise(
                 f"tf({name}, /)",
                 forward=one[0],
                 **{normal: eval(f"lambda xp, {name}: xp.cos({name})")},
             ),
             lambda: composite(f"tf({name}, /)", one[0]),
-            lambda: define(
-                f"tf(x, /, *, {name}=None)",
-                forward=lambda xp, x, setting: xp.sin(x),
-                x=one[1],
-                batching="elementwise",
+            lambda: simple(
+                f"tf(x, /, *, {name}=None)", forward=lambda xp, x, setting: xp.sin(x), x=one[1]
             ),
-            lambda: define(
-                "tf(x, /)",
-                forward=two[0],
-                outputs=(name, "other"),
-                x=two[1],
-                batching="elementwise",
-            ),
-            lambda: define(
+            lambda: simple("tf(x, /)", forward=two[0], outputs=(name, "other"), x=two[1]),
+            lambda: simple(
                 "tf(x, /)",
                 forward=lambda xp, x: xp.abs(x),
                 residuals=sign,
                 x=eval(f"lambda xp, g, {name}: g * {name}"),
-                batching="elementwise",
             ),
         ]
         refused = 0
@@ -299,11 +275,6 @@ class TestRules:
                 {"y": ("x",)},
                 r"t.bad: keep\['y'\] leaves out 'n', which the rule takes; keep may leave out arrays "
                 r"only \(x, y, ans\). Add it: keep=\{'y': \('x', 'n', 'y_shape'\)\}",
-            ),
-            (
-                {"x": ("y", "n"), "y": ("x", "n", "y_shape")},
-                r"t.bad: keep\['x'\] leaves out 'y_shape', which the rule takes; .* Add it: "
-                r"keep=\{'x': \('y', 'n', 'y_shape'\)\}",
             ),
             (
                 {"y": ("x", "z", "n", "y_shape")},
@@ -443,18 +414,7 @@ class TestWrongResults:
                 mg.autograd.grad(xp.sum(xp.t.stacked(x)), x, create_graph=True)
 
     def test_of_one_argument_of_several(self, xp):
-        define(
-            "t.joint(x, y, /)",
-            forward=lambda xp, x, y: x * y,
-            vjp=lambda xp, g, x, y: (g * y, xp.stack([g * x, g * x])),
-            jvp=lambda xp, t_x, t_y, x, y: t_x * y + t_y * x,
-        )
         x, y = leaf(xp, np.ones((2, 2))), leaf(xp, np.ones((2, 2)))
-        with pytest.raises(
-            RuntimeError,
-            match="operation 't.joint' for the argument 'y' returned a gradient of shape",
-        ):
-            xp.sum(xp.t.joint(x, y)).backward()
         elementwise(
             "t.pair(x, y, /)",
             x=lambda xp, y: y,
@@ -584,39 +544,10 @@ class TestWrongResults:
         ):
             xp.sum(xp.t.put(x, (slice(0, 2), ...), value)).backward()
 
-    def test_what_broadcasting_explains_is_summed(self, xp):
-        elementwise(
-            "t.product(x, y, /)",
-            x=lambda xp, y: y,
-            y=lambda xp, g, x: g * x,
-            forward=lambda xp, x, y: x * y,
-        )
-        x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
-        xp.sum(xp.t.product(x, y)).backward()
-        assert np.array_equal(np.asarray(y.grad.array), np.full(3, 2.0))
-        define(
-            "t.dots(x, y, /, *, axis=-1)",
-            forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis),
-            jvp=lambda xp, t_x, t_y, x, y, axis: None,
-            vjp=lambda xp, g, x, y, axis: (g[..., None] * y, g[..., None] * x),
-        )
-        x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
-        xp.sum(xp.t.dots(x, y)).backward()
-        assert np.array_equal(np.asarray(y.grad.array), np.full(3, 2.0))
-
 
 class TestPlans:
     def plan(self, name, *needs):
         return set(codegen.pullback(registry.OPS[name], needs, False, False).plan)
-
-    def test_only_what_is_asked_for_is_kept(self):
-        assert self.plan("divide", True, False) == {"x2"}
-        assert self.plan("divide", False, True) == {"x1", "x2"}
-        assert self.plan("multiply", True, False) == {"x2"}
-        assert self.plan("add", True, True) == set()
-        assert self.plan("exp", True) == {"ans"}
-        assert self.plan("sin", True) == {"x"}
-        assert self.plan("sum", True) <= {"x_shape", "axis", "keepdims"}
 
     def test_joint_rule_and_its_keep(self, xp):
         seen = []
@@ -644,31 +575,10 @@ class TestPlans:
             "x"
         }
 
-    def test_several_outputs(self, xp):
-        define(
-            "t.polar(x, /)",
-            outputs=("double", "square"),
-            forward=lambda xp, x: (2 * x, x * x),
-            x=lambda xp, g_double, g_square, x: (
-                (0 if g_double is None else 2 * g_double)
-                + (0 if g_square is None else 2 * x * g_square)
-            ),
-            jvp=lambda xp, t, x: (2 * t, 2 * x * t),
-        )
-        x = leaf(xp, [3.0])
-        result = xp.t.polar(x)
-        d, s = result
-        assert result.double is d and result.square is s
-        assert d.grad_fn is s.grad_fn and (d.output_nr, s.output_nr) == (0, 1)
-        (g,) = mg.autograd.grad(xp.sum(s), x, retain_graph=True)
-        np.testing.assert_allclose(values(g), [6])
-        (g,) = mg.autograd.grad(xp.sum(d * s), x, create_graph=True)  # 2 x^3
-        np.testing.assert_allclose(values(g), [54])
-        (h,) = mg.autograd.grad(xp.sum(g), x)
-        np.testing.assert_allclose(values(h), [36])
-
-    def test_the_operators_of_a_composite_meet_no_raw_array(self, xp):
+    @pytest.mark.parametrize("on", ["numpy", "strict"])
+    def test_the_operators_of_a_composite_meet_no_raw_array(self, on):
         """Whose library may refuse a Tensor on its right side, as array_api_strict does."""
+        xp = mg.namespace(on)
         composite("t.plus(x, y, /)", lambda xp, x, y: x + y)
         composite("t.plus_all(arrays: arrays, y: array)", lambda xp, xs, y: xs[0] + y + xs[1])
         x, y = xp.asarray([1.0, 2.0]).array, xp.asarray([3.0, 5.0], requires_grad=True)
@@ -695,11 +605,8 @@ class TestPlans:
         x = leaf(xp, [1.0, 2.0])
         xp.t.dot(xp.t.cube(x), xp.ones(2, dtype=xp.float64)).backward()
         np.testing.assert_allclose(values(x.grad), [3, 12])
-        library = x._elem.library
-        a, b = x.array, (x * 2).detach().array
-        op = registry.OPS["t.dot"]
-        tangent = codegen.jvp(op, library.xp, (a, b), (b, a), library.xp.t.dot(a, b))
-        np.testing.assert_allclose(float(tangent), 4 * 5 + 5)
+        a, b = x.detach().array, 2 * x.detach().array
+        assert float(func.jvp(xp.t.dot, (a, b), (b, a))[1]) == 4 * 5 + 5
 
     def test_scalar_operands_reach_rules_as_arrays(self, xp):
         seen = []

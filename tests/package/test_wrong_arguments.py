@@ -13,21 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from misuse import Foreign
 from numpy_samples import filled, taken
 
 import multigrad as mg
 from multigrad.errors import MultigradError
 from multigrad.registry import OPS, Op
 from multigrad_conformance.samples import samples_of
-
-
-class Foreign:
-    """It looks like an array of a library that multigrad does not know."""
-
-    shape = (2,)
-    ndim = 1
-    dtype = "float64"
-
 
 NOTHING: tuple[Any, ...] = ("", "numpy", b"x", object(), {}, Foreign())
 """What stands for no argument but a name."""
