@@ -229,14 +229,11 @@ def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
 
 RAW = [
     (special.logsumexp, scipy.special.logsumexp, (WIDE,)),
-    (special.logsumexp, scipy.special.logsumexp, (np.asarray([0.0, -40.0]),)),
     (special.logsumexp, scipy.special.logsumexp, (np.asarray([np.inf, 1.0, -np.inf]),)),
     (special.logsumexp, scipy.special.logsumexp, ([1, 2],)),
     (special.logsumexp, scipy.special.logsumexp, (np.asarray([-np.inf, -np.inf]),)),
-    (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, 0, 2)),
     (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, Y, -X)),
     (stats.norm.pdf, scipy.stats.norm.pdf, (WIDE, ROW)),
-    (stats.norm.pdf, scipy.stats.norm.pdf, ([0.1, 0.2], 0, 1)),
     (stats.norm.logpdf, scipy.stats.norm.logpdf, (0.3,)),
     (stats.t.logpdf, scipy.stats.t.logpdf, (X, 2.4, Y)),
     (

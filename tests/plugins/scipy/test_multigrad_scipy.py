@@ -249,11 +249,6 @@ def test_limits_that_do_not_fit_are_refused() -> None:
     f = lambda x: mg.sum(x**2)
     with pytest.raises(
         ValueError,
-        match="minimize: bounds must be a scipy.optimize.Bounds or a sequence of 3 pairs",
-    ):
-        minimize(f, T, bounds=[(0, 1)])
-    with pytest.raises(
-        ValueError,
         match="minimize: the lower limit of bounds has 2 elements; expected 3, or one for all",
     ):
         minimize(f, T, bounds=Bounds(np.zeros(2), np.ones(2)))
@@ -305,7 +300,8 @@ def test_a_bracket_has_two_or_three_numbers(given: Any) -> None:
 
 @pytest.mark.parametrize("given", [(0.5,), 5, [5], [None], [(0.0, 1.0, 2.0)], "ab"], ids=str)
 def test_bounds_that_are_no_pairs_are_refused(given: Any) -> None:
-    with pytest.raises(ValueError, match="^minimize: bounds must be a scipy.optimize.Bounds or"):
+    text = "^minimize: bounds must be a scipy.optimize.Bounds or a sequence of 1 pairs"
+    with pytest.raises(ValueError, match=text):
         minimize(lambda x: mg.sum(x**2), X1, bounds=given)
 
 

@@ -218,6 +218,13 @@ def test_polygamma_on_jax_at_the_edges_and_far_below_zero() -> None:
         )
 
 
+def test_multigammaln_outside_of_its_domain(xp: Any) -> None:
+    a = xp.asarray(1.0, requires_grad=True)
+    y = xp.special.multigammaln(a, 3)
+    y.backward()
+    assert math.isnan(y.item()) and math.isnan(a.grad.item())
+
+
 @pytest.mark.parametrize("n", [-1, 0.5, NAN])
 def test_orders_of_polygamma_that_make_no_sense(n: Any, xp: Any) -> None:
     """As of SciPy, it is nan, and so is its gradient."""

@@ -75,6 +75,8 @@ def test_products_have_slopes_where_they_are_0(xp: Any) -> None:
     np.testing.assert_allclose(by_z, 3 * z * z + 6 * z + 2, rtol=1e-13)
     (by_k,) = slopes(xp, "binom", [5.0, 5.0], [6.0, -1.0])
     np.testing.assert_allclose(by_k, [-1 / 6, 1 / 6], rtol=1e-13)
+    (by_x,) = slopes(xp, "riemann_zeta", [-2.0, 0.0])
+    np.testing.assert_allclose(by_x, [-0.030448457058393271, -0.9189385332046728], rtol=1e-13)
 
 
 def test_poch_of_an_integer_step_between_poles_is_differentiated_by_both() -> None:
