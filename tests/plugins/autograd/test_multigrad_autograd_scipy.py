@@ -234,6 +234,7 @@ RAW = [
     (special.logsumexp, scipy.special.logsumexp, (np.asarray([-np.inf, -np.inf]),)),
     (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, Y, -X)),
     (stats.norm.pdf, scipy.stats.norm.pdf, (WIDE, ROW)),
+    (stats.norm.pdf, scipy.stats.norm.pdf, ([0.1, 0.2], 0, 1)),
     (stats.norm.logpdf, scipy.stats.norm.logpdf, (0.3,)),
     (stats.t.logpdf, scipy.stats.t.logpdf, (X, 2.4, Y)),
     (

@@ -471,6 +471,28 @@ def test_minima_nest() -> None:
     np.testing.assert_allclose(func.jacrev(outer)(t), differences(outer, t, 1e-4), atol=1e-5)
 
 
+def test_a_function_with_a_derivative_in_reverse_mode_alone() -> None:
+    class Fourth(mg.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**4
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 4.0 * ctx.saved_tensors[0] ** 3 * g
+
+    found, expected = (
+        func.jacrev(
+            lambda t, power=power: minimize(lambda x: mg.sum(power(x - t) + x**2), np.zeros(3)).x
+        )(T)
+        for power in (Fourth.apply, lambda x: x**4)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_batches_are_solved_one_by_one() -> None:
     rows = np.stack([T, T + 0.5, 2 * T])
     expected = np.stack([minimum(t) for t in rows])
