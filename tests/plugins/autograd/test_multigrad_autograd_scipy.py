@@ -511,19 +511,6 @@ def test_an_ode_is_differentiable_by_its_times_to_second_order() -> None:
     )
 
 
-def test_an_ode_by_its_initial_state_alone() -> None:
-    times = np.asarray([0.1, 0.4, 1.1])
-
-    def last(y: Any) -> Any:
-        return mg.sum(integrate.odeint(lambda y, t: -2.0 * y, y, times)[2, :] ** 2)
-
-    y0 = np.asarray([1.0, -0.5])
-    np.testing.assert_allclose(autograd.grad(last)(y0), 2 * y0 * np.exp(-4.0), rtol=1e-6)
-    np.testing.assert_allclose(
-        autograd.hessian(last)(y0), 2 * np.eye(2) * np.exp(-4.0), rtol=1e-5, atol=1e-7
-    )
-
-
 def test_options_of_an_ode_are_scipys() -> None:
     y0 = mg.asarray(np.asarray([1.0]), requires_grad=True)
     times = np.linspace(0, 1, 3)

@@ -231,19 +231,10 @@ def test_quantiles_next_to_1_keep_the_digits_of_their_derivative(light: Any) -> 
     np.testing.assert_allclose(slopes(light, "betainccinv", 1.0, 0.5, 1e-12), [-2e-12], rtol=1e-12)
 
 
-@pytest.mark.sweep_after(5)
+@pytest.mark.sweep_after(4)
 @pytest.mark.parametrize(
     "name, args, exact",
     [
-        (
-            "betainccinv",
-            (0.00811054487945, 2.11555616629, 0.989665725981),
-            [
-                [2.43740498154306e-236, -2.11109722907681e-241, -4.19115027838237e-237],
-                [-2.11109722907681e-241, 3.59820432722164e-246, 3.62362450687565e-242],
-                [-4.19115027838237e-237, 3.62362450687565e-242, 7.14826567648292e-238],
-            ],
-        ),
         (
             "betaincinv",
             (0.5, 0.003, 1e-140),
