@@ -262,6 +262,7 @@ def test_gelu_by_tanh_and_by_another_approximation(xp: Any) -> None:
 # ----- jax.jit -----
 
 
+@pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     "name, args",
     [
