@@ -1,15 +1,13 @@
 """multigrad-autograd's SciPy: values are SciPy's, derivatives those of differences, to second
-order; and HIPS autograd's where that is installed.
+order. HIPS autograd's own tests and examples run by `make test-clients`.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,7 @@ import scipy.special
 import scipy.stats
 
 import multigrad_autograd as autograd
-from multigrad_autograd.misc import fixed_points, optimizers
+from multigrad_autograd.misc import optimizers
 from multigrad_autograd.scipy import integrate, linalg, signal, special, stats
 
 Function = Callable[..., Any]
@@ -130,10 +128,6 @@ CALLS: dict[str, tuple[Function, tuple[Any, ...]]] = {
         lambda x, m, s: stats.multivariate_normal.logpdf(x, m, s + s.T),
         (X, Y, spd(4)),
     ),
-    "stats.multivariate_normal.logpdf, many": (
-        lambda x, m, s: stats.multivariate_normal.logpdf(x, m, s + s.T),
-        (drawn(2, 3, 4), Y, spd(4)),
-    ),
     "stats.multivariate_normal.pdf": (
         lambda x, m, s: stats.multivariate_normal.pdf(x, m, s + s.T),
         (drawn(5, 4), Y, spd(4)),
@@ -153,10 +147,6 @@ CALLS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "linalg.sqrtm": (linalg.sqrtm, (spd(4) + 0.1 * drawn(4, 4),)),
     "linalg.solve_sylvester": (linalg.solve_sylvester, (spd(3), spd(2, 1), drawn(3, 2))),
     "linalg.solve_triangular": (linalg.solve_triangular, (spd(4), X)),
-    "linalg.solve_triangular, lower": (
-        lambda a, b: linalg.solve_triangular(a, b, lower=True),
-        (spd(4), WIDE),
-    ),
     "linalg.solve_triangular, transposed": (
         lambda a, b: linalg.solve_triangular(a, b, "T", lower=True),
         (spd(4), WIDE),
@@ -168,10 +158,6 @@ CALLS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "linalg.solve_banded": (
         lambda a, b: linalg.solve_banded((1, 2), a, b),
         (drawn(4, 5) + 3 * (np.arange(4) == 2)[:, None], drawn(5)),
-    ),
-    "linalg.solve_banded, columns": (
-        lambda a, b: linalg.solve_banded((2, 0), a, b),
-        (drawn(3, 4) + 3 * (np.arange(3) == 0)[:, None], WIDE),
     ),
     "signal.convolve": (signal.convolve, (drawn(5), drawn(3))),
     "signal.convolve, same": (
@@ -243,11 +229,9 @@ def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
 
 RAW = [
     (special.logsumexp, scipy.special.logsumexp, (WIDE,)),
-    (special.logsumexp, scipy.special.logsumexp, (np.asarray([0.0, -40.0]),)),
     (special.logsumexp, scipy.special.logsumexp, (np.asarray([np.inf, 1.0, -np.inf]),)),
     (special.logsumexp, scipy.special.logsumexp, ([1, 2],)),
     (special.logsumexp, scipy.special.logsumexp, (np.asarray([-np.inf, -np.inf]),)),
-    (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, 0, 2)),
     (stats.norm.logpdf, scipy.stats.norm.logpdf, (X, Y, -X)),
     (stats.norm.pdf, scipy.stats.norm.pdf, (WIDE, ROW)),
     (stats.norm.pdf, scipy.stats.norm.pdf, ([0.1, 0.2], 0, 1)),
@@ -347,39 +331,6 @@ def test_forward_mode_and_reverse_mode_agree() -> None:
         np.testing.assert_allclose(np.sum(moved * g), back, rtol=1e-8, err_msg=name)
 
 
-@pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_solve_triangular_is_that_of_jax(trans: Any, dtype: str) -> None:
-    """By each set of arguments: the one that is not differentiated is a raw array, as in a
-    likelihood whose covariance is known.
-    """
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
-    theirs = pytest.importorskip("jax.scipy.linalg").solve_triangular
-    imaginary = 1j if dtype == "complex128" else 0.0
-    a = (spd(3) + imaginary * drawn(3, 3, seed=4)).astype(dtype)
-    for shape in ((3,), (3, 2)):
-        b = (drawn(*shape) + imaginary * drawn(*shape, seed=1)).astype(dtype)
-        g = (drawn(*shape, seed=2) - imaginary * drawn(*shape, seed=3)).astype(dtype)
-        for lower in (False, True):
-            for unit in (False, True):
-                more = {"trans": trans, "lower": lower, "unit_diagonal": unit}
-                out, pullback = jax.vjp(lambda a, b, more=more: theirs(a, b, **more), a, b)
-                want = tuple(np.asarray(x) for x in pullback(g))
-
-                def solved(a: Any, b: Any, more: Any = more) -> Any:
-                    return linalg.solve_triangular(a, b, **more)
-
-                got = (
-                    autograd.make_vjp(solved, 0)(a, b)[0](g),
-                    autograd.make_vjp(solved, 1)(a, b)[0](g),
-                )
-                both = autograd.make_vjp(solved, (0, 1))(a, b)[0](g)
-                np.testing.assert_allclose(solved(a, b), np.asarray(out), rtol=1e-12)
-                for pair in (got, both):
-                    for x, y in zip(pair, want, strict=True):
-                        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
 def test_logsumexp_of_complex_numbers(axis: Any, keepdims: bool) -> None:
@@ -406,19 +357,13 @@ def test_solve_sylvester_of_a_real_and_a_complex_matrix() -> None:
         np.testing.assert_allclose(a @ x + x @ b, q, atol=1e-12)
 
 
-def test_complex_systems_are_differentiated() -> None:
+def test_convolutions_of_complex_numbers_are_differentiated() -> None:
     a, b = spd(3) + 1j * drawn(3, 3), drawn(3, 2) + 1j * drawn(3, 2, seed=2)
     g = drawn(3, 2, seed=3) - 1j * drawn(3, 2, seed=4)
-    calls: list[Function] = [
-        lambda a, b, t=t: linalg.solve_triangular(a, b, trans=t, lower=True) for t in (0, 1, 2)
-    ]
-    calls += [
-        lambda a, b: linalg.solve_sylvester(a, spd(2) + 0j, b),
+    for function in (
         lambda a, b: signal.convolve(a, b, mode="same"),
         lambda a, b: signal.convolve(b, a[:2, :2], mode="valid"),
-        lambda a, b: linalg.solve_banded((1, 1), a + 4 * (np.arange(3) == 1)[:, None], b),
-    ]
-    for function in calls:
+    ):
         out, pullback = func.vjp(function, a, b)
         cotangent = (
             g[: out.shape[0], : out.shape[1]]
@@ -566,19 +511,6 @@ def test_an_ode_is_differentiable_by_its_times_to_second_order() -> None:
     )
 
 
-def test_an_ode_by_its_initial_state_alone() -> None:
-    times = np.asarray([0.1, 0.4, 1.1])
-
-    def last(y: Any) -> Any:
-        return mg.sum(integrate.odeint(lambda y, t: -2.0 * y, y, times)[2, :] ** 2)
-
-    y0 = np.asarray([1.0, -0.5])
-    np.testing.assert_allclose(autograd.grad(last)(y0), 2 * y0 * np.exp(-4.0), rtol=1e-6)
-    np.testing.assert_allclose(
-        autograd.hessian(last)(y0), 2 * np.eye(2) * np.exp(-4.0), rtol=1e-5, atol=1e-7
-    )
-
-
 def test_options_of_an_ode_are_scipys() -> None:
     y0 = mg.asarray(np.asarray([1.0]), requires_grad=True)
     times = np.linspace(0, 1, 3)
@@ -601,23 +533,6 @@ def test_options_of_an_ode_are_scipys() -> None:
     np.testing.assert_array_equal(out.detach().numpy(), known)
     (g,) = mg.autograd.grad(out[-1, 0], y0)
     np.testing.assert_allclose(g.numpy(), np.exp(-2.0), rtol=1e-6)
-
-
-def test_a_fixed_point_is_differentiable_to_second_order() -> None:
-    def root(a: Any) -> Any:
-        return fixed_points.fixed_point(
-            lambda a: lambda x: 0.5 * (x + a["of"] / x),
-            {"of": a},
-            1.0,
-            lambda x, y: abs(float(x) - float(y)),
-            1e-13,
-        )
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert math.isclose(root(2.0), math.sqrt(2))
-        assert math.isclose(autograd.grad(root)(2.0), 0.5 / math.sqrt(2), rel_tol=1e-9)
-        assert math.isclose(autograd.grad(autograd.grad(root))(2.0), -0.25 * 2**-1.5, rel_tol=1e-8)
 
 
 # ----- optimizers -----
@@ -670,48 +585,3 @@ def test_an_optimization_can_be_differentiated() -> None:
         )
 
     assert math.isclose(autograd.grad(reached)(0.1), -4 * (1 - 0.2), rel_tol=1e-12)
-
-
-# ----- HIPS autograd, where it is installed -----
-
-PEERS = """
-import sys
-import numpy
-if {ours}:
-    import multigrad_autograd
-    multigrad_autograd.install()
-import autograd.numpy as np
-from autograd import grad
-from autograd.scipy import special, stats, signal, integrate
-import autograd.scipy.linalg as linalg
-from autograd.builtins import tuple
-rng = numpy.random.RandomState(0)
-x, y, p = rng.randn(4), rng.randn(4), rng.rand(4) + 0.5
-a = rng.randn(4, 4)
-s = a @ a.T + numpy.eye(4)
-calls = [
-    lambda v: np.sum(stats.norm.logpdf(v, y, p)), lambda v: np.sum(stats.t.logpdf(x, 2.4, v, p)), lambda v: np.sum(stats.t.logcdf(v, 2.4)),
-    lambda v: stats.multivariate_normal.logpdf(v, y, s), lambda v: np.sum(stats.multivariate_normal.pdf(np.stack([v, v]), y, s)),
-    lambda v: np.sum(special.logsumexp(np.outer(v, v), axis=1)), lambda v: np.sum(special.iv(2.5, v**2)), lambda v: np.sum(special.jn(2, v)),
-    lambda v: np.sum(special.rgamma(v)), lambda v: np.sum(stats.gamma.logpdf(v**2, 2.0)), lambda v: np.sum(stats.poisson.cdf([1, 2, 3, 4], v**2)),
-    lambda v: np.sum(signal.convolve(v, y, mode="same") ** 2), lambda v: np.sum(linalg.solve_triangular(s, v, lower=True)),
-    lambda v: np.sum(linalg.sqrtm(s + np.outer(v, v))), lambda v: np.sum(integrate.odeint(lambda u, t, w: -u * w, x, [0.0, 0.5, 1.0], tuple((v,)))),
-]
-print(repr([numpy.asarray(grad(f)(p)).tolist() for f in calls]))
-"""
-
-
-def test_gradients_are_those_of_hips_autograd() -> None:
-    pytest.importorskip("autograd.numpy", reason="HIPS autograd is not installed")
-    outs = [
-        subprocess.run(
-            [sys.executable, "-c", PEERS.format(ours=ours)],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=True,
-        ).stdout
-        for ours in (True, False)
-    ]
-    ours, theirs = (ast.literal_eval(out) for out in outs)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)

@@ -20,7 +20,6 @@ import multigrad_autograd as ag
 import multigrad_autograd.numpy as np
 from multigrad_autograd.misc.fixed_points import fixed_point
 from multigrad_autograd.scipy.integrate import odeint
-from multigrad_autograd.tracer import Node, trace
 
 ALL = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 
@@ -174,25 +173,6 @@ def test_functions_that_are_iterated_and_integrated() -> None:
     f = ag.checkpoint(kept)
     onp.testing.assert_allclose(ag.grad(f)(onp.ones(3)), ag.grad(kept)(onp.ones(3)))
     onp.testing.assert_allclose(ag.hessian(f)(onp.ones(3)), ag.hessian(kept)(onp.ones(3)))
-
-
-def test_a_trace_records_the_operation() -> None:
-    class Names(Node):
-        def __init__(
-            self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any
-        ) -> None:
-            self.names = [*(n for p in parents for n in p.names), fun.__name__]
-
-        def initialize_root(self) -> None:
-            self.names = []
-
-    def f(x: Any) -> Any:
-        y = z = 2.0 * x
-        y += 1.0
-        return y * z
-
-    value, node = trace(Names.new_root(), f, 3.0)
-    assert value == 42.0 and node.names == ["multiply", "add", "multiply", "multiply"]
 
 
 # -- what it rests on

@@ -181,10 +181,6 @@ LINES: dict[str, tuple[Callable[[Any], Any], Callable[[list[Any]], list[Any]]]] 
     "var": (lambda x: mg.var(x, correction=1), lambda x: [_variance(x, 1)]),
     "var of seven": (lambda x: mg.var(mg.concat([x, x[:1]])), lambda x: [_variance([*x, x[0]])]),
     "std": (mg.std, lambda x: [mp.sqrt(_variance(x))]),
-    "std, corrected": (
-        lambda x: mg.std(mg.concat([x, x[:2]]), correction=1),
-        lambda x: [mp.sqrt(_variance([*x, *x[:2]], 1))],
-    ),
     "softmax": (lambda x: mg.softmax(x, axis=0), lambda x: [mp.exp(v - _log_sum(x)) for v in x]),
     "log_softmax": (lambda x: mg.log_softmax(x, axis=0), lambda x: [v - _log_sum(x) for v in x]),
     "logsumexp": (mg.logsumexp, lambda x: [_log_sum(x)]),

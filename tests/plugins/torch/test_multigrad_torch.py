@@ -472,18 +472,6 @@ def test_the_backend_names_devices_with_values_only() -> None:
     assert mg.asarray(X).to_device("cpu").array.device.type == "cpu"
 
 
-def test_the_readme_counts_the_lines() -> None:
-    """Those that are not blank."""
-    text = (FOLDER / "README.md").read_text()
-    counted = sum(
-        bool(line.strip())
-        for path in (FOLDER / "multigrad_torch").glob("*.py")
-        for line in path.read_text().splitlines()
-    )
-    bound = int(re.search(r"fewer than (\d+) lines", text)[1])
-    assert bound - 100 < counted < bound
-
-
 def test_the_plugin_uses_public_names_alone() -> None:
     for path in (FOLDER / "multigrad_torch").glob("*.py"):
         text = path.read_text()
