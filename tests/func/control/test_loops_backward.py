@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_programs import unrolled
 
 import multigrad as mg
 from multigrad import func
@@ -21,14 +22,6 @@ XS = np.random.default_rng(1).normal(size=(STEPS, 2, 3))
 START = np.random.default_rng(2).normal(size=(2, 3)) / 2
 
 Body = Callable[[Any, Any, Any], Any]
-
-
-def unrolled(body: Callable[[Any, Any], Any], carry: Any, xs: Any, reverse: bool) -> Any:
-    ys = []
-    for i in range(STEPS)[::-1] if reverse else range(STEPS):
-        carry, y = body(carry, xs[i])
-        ys.append(y)
-    return carry, None if ys[0] is None else mg.stack(ys[::-1] if reverse else ys)
 
 
 BODIES: dict[str, Body] = {
@@ -55,7 +48,7 @@ def test_gradients_are_those_of_the_loop_written_out(name: str, reverse: bool) -
         return mg.sum(carry**2) + (0.0 if ys is None else mg.sum(mg.sin(ys)))
 
     scanned = lambda *p: loss(lambda body, c, xs: func.scan(body, c, xs, reverse=reverse), *p)
-    written = lambda *p: loss(lambda body, c, xs: unrolled(body, c, xs, reverse), *p)
+    written = lambda *p: loss(lambda body, c, xs: unrolled(body, c, xs, reverse=reverse), *p)
     derivatives: list[Callable[[Any], Any]] = [
         lambda f: func.grad(f, (0, 1, 2))(W, START, XS),
         lambda f: func.grad(lambda w, s, x: mg.sum(func.grad(f)(w, s, x) ** 2), (0, 1, 2))(
@@ -81,9 +74,7 @@ def test_several_carries_that_are_one_array_or_change_places() -> None:
         return mg.sum(p * p + mg.sin(q))
 
     found = func.grad(lambda a, b: loss(func.scan, a, b), (0, 1))(START[0], START[1])
-    expected = func.grad(
-        lambda a, b: loss(lambda f, c, xs: unrolled(f, c, xs, False), a, b), (0, 1)
-    )(START[0], START[1])
+    expected = func.grad(lambda a, b: loss(unrolled, a, b), (0, 1))(START[0], START[1])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
