@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import threading
 import weakref
 
 import numpy as np
@@ -52,13 +51,6 @@ def raw(xp, *data):
 
 
 # Levels
-
-
-def test_inside_transformations(xp):
-    x = raw(xp, 1.0, 2.0)
-    np.testing.assert_allclose(values(mg.func.grad(lambda x: xp.sum(Cube.apply(x)))(x)), [6, 24])
-    y, pullback = mg.func.vjp(Exp.apply, x)
-    np.testing.assert_allclose(values(pullback(y)[0]), np.exp([2.0, 4.0]))
 
 
 def test_nested_transformations(xp):
@@ -292,22 +284,6 @@ def test_named_tuples_stay():
     assert found.b.requires_grad and found.b.output_nr == 1
 
 
-def test_under_jit():
-    jax = pytest.importorskip("jax")
-    import jax.numpy as jnp
-
-    @jax.jit
-    def step(w, x):
-        w = mg.asarray(w, requires_grad=True)
-        (Cube.apply(Exp.apply(w * x))).sum().backward()
-        return w.grad.array
-
-    w, x = jnp.asarray([0.5, 1.0]), jnp.asarray([1.0, 2.0])
-    np.testing.assert_allclose(step(w, x), 6 * np.exp(3 * np.array([0.5, 2.0])) * np.array([1, 2]))
-    g = jax.jit(mg.func.grad(lambda w: mg.func.grad(lambda w: Cube.apply(w).sum())(w).sum()))(w)
-    np.testing.assert_allclose(g, [6, 12])
-
-
 # Memory
 
 
@@ -407,35 +383,6 @@ def test_chain_of_many(no_collector):
 
 
 # Threads
-
-
-def test_threads_share_a_function():
-    x = mg.asarray(np.zeros(4), requires_grad=True)
-    errors = []
-
-    def work():
-        try:
-            for _ in range(100):
-                Exp.apply(x).sum().backward()
-                with mg.no_grad():
-                    assert not Exp.apply(x).requires_grad
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not errors
-    np.testing.assert_array_equal(values(x.grad), [400.0] * 4)
-
-
-def test_the_module_is_importable_under_its_name():
-    import multigrad.autograd.function as module
-
-    assert module.Function is mg.autograd.Function is Function
-    assert mg.autograd.function is module
 
 
 @pytest.mark.parametrize("create_graph", [False, True])

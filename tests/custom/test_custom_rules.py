@@ -12,7 +12,6 @@ import inspect
 import textwrap
 import weakref
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -44,23 +43,6 @@ class TestDerivatives:
         out, t = func.jvp(f, (x, y), (y, x))
         assert type(out) is type(t) is type(x)
         close(t, np.cos([0.5, 1]) * [4, 9] + np.sin([0.5, 1]) * [0.5, 1])
-
-    @KINDS
-    @pytest.mark.parametrize(
-        "modes", ["".join(m) for n in (1, 2, 3) for m in product("fr", repeat=n)]
-    )
-    def test_up_to_third_derivatives(self, xp, kind, modes):
-        f = kind(xp)
-        g = lambda x: f(x, x * x)
-        for mode in modes:
-            g = D[mode](g, xp)
-        x, s, c = 0.7, np.sin(0.7), np.cos(0.7)
-        expected = [
-            2 * x * s + x * x * c,
-            2 * s + 4 * x * c - x * x * s,
-            6 * c - 6 * x * s - x * x * c,
-        ][len(modes) - 1]
-        np.testing.assert_allclose(float(g(raw(xp, x))), expected, rtol=1e-12)
 
     @CUBES
     @pytest.mark.parametrize(
@@ -119,37 +101,6 @@ class TestDerivatives:
             assert not f(x, y).requires_grad
 
     @KINDS
-    def test_levels_over_tensors(self, xp, kind):
-        f = kind(xp)
-        y = xp.asarray(np.array([2.0, 3.0]), requires_grad=True)
-        g = func.grad(lambda x: xp.sum(f(x, y)))(raw(xp, [0.5, 1.0]))
-        close(mg.autograd.grad(xp.sum(g), y)[0], np.cos([0.5, 1]))
-        _, t = func.jvp(lambda x: f(x, y), (raw(xp, [0.5, 1.0]),), (raw(xp, [1.0, 1.0]),))
-        close(mg.autograd.grad(xp.sum(t), y)[0], np.cos([0.5, 1]))
-
-    @KINDS
-    def test_the_other_transformations(self, xp, kind):
-        f = kind(xp)
-        x, y = raw(xp, [0.5, 1.0]), raw(xp, [2.0, 3.0])
-        s, c = np.sin([0.5, 1]), np.cos([0.5, 1])
-        close(func.jacfwd(f)(x, y), np.diag(c * [2, 3]))
-        close(func.jacfwd(func.grad(lambda x: xp.sum(f(x, y))))(x), np.diag(-s * [2, 3]))
-        _, push = func.linearize(f, x, y)
-        close(push(y, x), c * [4, 9] + s * [0.5, 1])
-        close(
-            func.grad(lambda x: xp.sum(func.linearize(f, x, y)[1](y, y)))(x),
-            -s * [4, 9] + c * [2, 3],
-        )
-        total = lambda x: xp.sum(f(x, x * x))
-        found = func.hvp(total, (x,), (y,))[1][0]
-        X = np.array([0.5, 1.0])
-        close(found, (2 * s + 4 * X * c - X * X * s) * [2, 3])
-        close(
-            mg.autograd.functional.hessian(total, xp.asarray(X)),
-            np.diag(2 * s + 4 * X * c - X * X * s),
-        )
-
-    @KINDS
     def test_forward_ad(self, xp, kind):
         ad = mg.autograd.forward_ad
         with ad.dual_level():
@@ -195,14 +146,6 @@ class TestDerivatives:
         del calls[:]
         func.jvp(f, (x,), (x,))
         assert calls == ["fwd", "bwd"]
-
-    def test_residuals_of_forward_mode_alone_are_not_moved(self, xp):
-        calls = []
-        f = func.custom_vjp(lambda x: x * x)
-        f.defvjp(lambda x: calls.append("fwd") or (x * x, x * 2), lambda r, g: (r * g,))
-        _, t = func.jvp(f, (raw(xp, [3.0]),), (raw(xp, [1.0]),))
-        assert calls == ["fwd"]
-        close(t, [6])
 
 
 @dataclasses.dataclass(frozen=True)
