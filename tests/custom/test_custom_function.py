@@ -4,7 +4,6 @@ threads. See parity/test_function.py.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import weakref
 
@@ -295,49 +294,6 @@ def no_collector():
     gc.enable()
 
 
-def test_dropping_the_result_frees_everything(no_collector):
-    class Both(Function):
-        @staticmethod
-        def forward(ctx, x, c):
-            y, middle = x * c, x + c
-            ctx.save_for_backward(x, c, y, middle)
-            ctx.mark_non_differentiable(middle)
-            ctx.kept = c
-            return y, middle
-
-        @staticmethod
-        def backward(ctx, g, h):
-            x, c, y, middle = ctx.saved_tensors
-            return g * c + 0 * (y + middle), g * x
-
-    x = mg.asarray(np.ones(3), requires_grad=True)
-    for use in (
-        lambda y: None,
-        lambda y: y.sum().backward(),
-        lambda y: mg.autograd.grad(y.sum(), x, create_graph=True),
-        lambda y: y.grad_fn.saved_tensors,
-        lambda y: y.grad_fn.metadata,
-    ):
-        y, middle = Both.apply(x * 1, mg.asarray(np.ones(3)))
-        watched = [
-            weakref.ref(y),
-            weakref.ref(middle),
-            weakref.ref(y.grad_fn),
-            weakref.ref(y._node),
-            weakref.ref(y._node.next),
-        ]
-        use(y)
-        del y, middle
-        assert [w() for w in watched] == [None] * 5
-    node = Both.apply(x, x)[0].grad_fn  # the node itself may outlive its outputs
-    assert node.saved_tensors[2].grad_fn is node and node.next_functions[0][0].variable is x
-    node.metadata["note"] = 1
-    assert node.metadata == {"note": 1}
-    ctx = weakref.ref(node)
-    del node
-    assert ctx() is None
-
-
 def test_saved_arrays_are_freed_by_the_pass(no_collector):
     class Keep(Function):
         @staticmethod
@@ -356,21 +312,6 @@ def test_saved_arrays_are_freed_by_the_pass(no_collector):
     assert freed[0]() is not None
     y.sum().backward()
     assert freed[0]() is None
-
-
-def test_exceptions_free_too(no_collector):
-    class Bad(Function):
-        @staticmethod
-        def forward(ctx, x):
-            seen.append(weakref.ref(ctx))
-            ctx.save_for_backward(x)
-            raise ValueError
-
-    seen = []
-    with contextlib.suppress(ValueError):
-        Bad.apply(mg.asarray(np.ones(3), requires_grad=True))
-    assert seen[0]() is None
-    assert mg.is_grad_enabled()
 
 
 def test_chain_of_many(no_collector):
