@@ -12,7 +12,7 @@ from compiled_programs import X, equal, same
 import multigrad as mg
 from multigrad import extend, func, tree
 from multigrad.autograd import Function, detect_anomaly, profiler
-from multigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
+from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.compiling.checks import HiddenStateError
 from multigrad.errors import GradientError, LeakError
 from multigrad.program import Guard, Write
@@ -132,14 +132,12 @@ def _broadcast(x):
     [
         (func.grad(lambda p: mg.sum((p["a"] + p["b"]) ** 2)), None),
         (func.grad(lambda a, b: mg.sum((a + mg.reshape(b, (4,))) ** 2), (0, 1)), ((4,), (2, 2))),
-        (lambda x: (x * 2.0, (x * 2.0).T), ((2, 3),)),
         (lambda x: (lambda y: (y, y.T))(x * 2.0), ((2, 3),)),
         (lambda x: (lambda y: (y, [y, y], y + 0.0))(x * 2.0), ((2, 3),)),
-        (lambda x: (lambda y: (y, y))(x.T), ((2, 3),)),
         (lambda x: np.broadcast_to((x * 2.0)[:1], (2,)), ((2,),)),
         (_broadcast, ((2,),)),
     ],
-    ids=["dict", "reshaped", "computed twice", "view", "repeated", "views", "one", "broadcast"],
+    ids=["dict", "reshaped", "view", "repeated", "one", "broadcast"],
 )
 def test_results_share_no_memory_with_each_other(f, shapes, kind):
     def given():
@@ -311,8 +309,6 @@ def test_what_cannot_be_static_is_refused_by_name():
         func.compile(lambda x, o: x)(X, {"rate": Unhashable()})
     with pytest.raises(TypeError, match=r"the argument options of type Unhashable"):
         func.compile(lambda x, options: x)(X, options=Unhashable())
-    with pytest.raises(ValueError, match="check must be 'first', True or False, not 'always'"):
-        func.compile(len, check="always")
 
 
 # ----- Guards -----
@@ -642,57 +638,46 @@ def test_observers_are_honoured():
         func.compile(func.grad(lambda x: mg.sum(mg.sqrt(x))))(-X)
 
 
+def packing(x):
+    with saved_tensors_hooks(lambda t: RAN.append(1) or t * 2.0, lambda t: t):
+        return func.grad(lambda x: mg.sum(x**2 * x))(x)
+
+
+def hooked(x):
+    w = mg.asarray(x, requires_grad=True)
+    w.register_hook(lambda g: RAN.append(1) or 3.0 * g)
+    mg.sum(w**2).backward()
+    return w.grad.detach()
+
+
+def watched(x):
+    with detect_anomaly():
+        return func.grad(lambda x: RAN.append(1) or mg.sum(x**2))(x)
+
+
+RAN = []
+
+
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
-def test_hooks_inside_leave_it_uncompiled():
-    packed = []
-
-    def f(x):
-        with saved_tensors_hooks(lambda t: packed.append(1) or t * 2.0, lambda t: t):
-            return func.grad(lambda x: mg.sum(x**2 * x))(x)
-
-    g = func.compile(f)
-    with pytest.warns(
-        UserWarning,
-        match="f is not compiled, because an observer, hooks for saved Tensors or a checkpoint",
-    ):
-        first = g(X)
-    for _ in range(3):
-        before = len(packed)
-        np.testing.assert_array_equal(g(X), first)
-        assert len(packed) > before
-    assert g.programs == ()
-
-    def hooked(x):
-        w = mg.asarray(x, requires_grad=True)
-        w.register_hook(lambda g: packed.append(2) or 3.0 * g)
-        mg.sum(w**2).backward()
-        return w.grad.detach()
-
-    def watched(x):
-        with detect_anomaly():
-            return func.grad(lambda x: mg.sum(x**2))(x)
-
-    for function, message in (
+@pytest.mark.parametrize(
+    ("f", "why"),
+    [
+        (packing, "an observer, hooks for saved Tensors or a checkpoint"),
         (hooked, "hooks on Tensors or nodes"),
         (watched, "an observer, hooks"),
-    ):
-        g = func.compile(function)
-        with pytest.warns(UserWarning, match=f"is not compiled, because {message}"):
-            first = g(X)
-        del packed[:]
+        (func.grad(func.checkpoint(lambda x: RAN.append(1) or mg.sum(x**2))), "an observer, hooks"),
+    ],
+    ids=["saved Tensors", "a Tensor", "anomaly", "checkpoint"],
+)
+def test_hooks_inside_leave_it_uncompiled(f, why):
+    g = func.compile(f)
+    with pytest.warns(UserWarning, match=f"is not compiled, because {why}"):
+        first = g(X)
+    for _ in range(3):
+        del RAN[:]
         np.testing.assert_array_equal(g(X), first)
-        assert (2 in packed) is (function is hooked) and g.programs == ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        same(
-            func.grad(func.checkpoint(lambda x: mg.sum(mg.sin(x) ** 2))),
-            (X,),
-            (X + 1,),
-            (X,),
-            programs=None,
-        )
-        with save_on_cpu():
-            same(func.grad(lambda x: mg.sum(mg.sin(x) ** 2)), (X,), (X + 1,), programs=None)
+        assert RAN
+    assert g.programs == ()
 
 
 def test_grad_modes_have_programs_of_their_own():
@@ -711,12 +696,6 @@ def test_recursion():
     g = func.compile(f)
     for n in (3, 3, 2, 3, 0, 3):
         np.testing.assert_array_equal(g(X, n), X * 2.0**n)
-
-    def outer(x):
-        return inner(x) + inner(np.ones(3))
-
-    inner = func.compile(lambda x: x * 3.0)
-    same(outer, (X,), (X + 1,), (X,))
 
 
 def test_methods():
@@ -748,17 +727,6 @@ def test_jax():
     np.testing.assert_allclose(jax.jit(g)(x, x)[1], np.cos(x) * x, rtol=1e-6)
     assert len(g.programs) == 1
 
-    def rebound(w, lr):
-        before = w
-        w -= lr * before
-        return w, before
-
-    h = func.compile(rebound)
-    for lr in (0.5, 0.25, 0.125):
-        new, old = h(x, lr)
-        np.testing.assert_allclose(new, x - lr * x)
-        np.testing.assert_allclose(old, x)
-
     def put(w):
         w[0] = 1.0
 
@@ -775,7 +743,3 @@ def test_jax():
         w = mg.asarray(x)
         assert h(w) is w
         np.testing.assert_allclose(w.array, [8.0, 3.0, 4.0])
-
-    branched = func.compile(lambda x: x if mg.sum(x) > 10.0 else -x)
-    for k in (1.0, 10.0, 1.0, 10.0):
-        np.testing.assert_allclose(branched(x * k), x * k if k == 10.0 else -x)

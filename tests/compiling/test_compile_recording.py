@@ -81,21 +81,18 @@ def test_a_generator_of_lines_is_followed_from_where_it_is_resumed():
     assert lines_of(compiled, "sin") == [first + 4] * 3 and lines_of(compiled, "add") == [first + 8]
 
 
-@pytest.mark.parametrize(
-    "within", [lambda: np.errstate(divide="ignore"), lambda: np.errstate(all="ignore")]
-)
-def test_settings_of_numpy_are_seen_whenever_they_change(within):
+def test_settings_of_numpy_are_seen_whenever_they_change():
     """A setting that was in force before, and one that is entered again, too."""
 
     def entering(x):
-        with within():
+        with np.errstate(divide="ignore"):
             return x / 2.0
 
     with pytest.warns(
         UserWarning, match="a mode of numpy is entered inside of it, as numpy.errstate is one"
     ):
         assert (func.compile(entering)(X) == X / 2.0).all()
-    with within():
+    with np.errstate(divide="ignore"):
         plain = func.compile(lambda x: x / 2.0)
         plain(X)
     compiled = func.compile(entering)
@@ -144,10 +141,7 @@ def test_the_time_of_a_recording_is_linear_in_its_length():
     "text",
     [
         str,
-        repr,
-        lambda x: f"{x}",
         lambda x: f"{x[0]:.3f}",
-        lambda x: str(x[0] * 2.0),
         lambda x: f"{mg.sum(x):.1f}",
     ],
 )

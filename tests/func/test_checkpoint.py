@@ -5,7 +5,6 @@ backend.
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 
 import numpy as np
@@ -123,23 +122,6 @@ class TestTensors:
         for _ in range(2):
             close(mg.autograd.grad(y, w, retain_graph=True)[0], np.exp(X) * np.cos([2, 3]))
             close(mg.autograd.grad(y, x, retain_graph=True)[0], np.exp(X) * np.sin([2, 3]))
-
-    def test_several_threads(self, xp):
-        x = leaf(xp)
-        y, z = (xp.sum(checkpoint(body(xp))(checkpoint(body(xp))(x))) for _ in range(2))
-        (expected,) = mg.autograd.grad(y, x, retain_graph=True)
-        found = []
-
-        def work(t):
-            for _ in range(5):
-                found.append(values(mg.autograd.grad(t, x, retain_graph=True)[0]))
-
-        threads = [threading.Thread(target=work, args=(t,)) for t in (y, z, y)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        assert len(found) == 15 and all(np.array_equal(g, values(expected)) for g in found)
 
     def test_a_pass_in_a_hook(self, xp):
         seen = []
@@ -287,15 +269,12 @@ class TestModes:
 
 
 class TestPolicy:
-    @pytest.mark.sweep_after(4)
     @pytest.mark.parametrize(
         ("policy", "runs"),
         [
             (None, 2),
-            ((), 2),
             (["exp"], 2),
             ({"sin", "exp", "multiply", "tanh"}, 1),
-            (lambda name: True, 1),
             (lambda name: name != "sin", 2),
         ],
     )

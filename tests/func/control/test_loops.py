@@ -603,20 +603,6 @@ def test_branches_on_values_and_shapes(steps: int) -> None:
         func.vmap(lambda c: func.scan(body, c, xs)[0])(np.ones(3))
 
 
-def test_late_captures() -> None:
-    """What a body uses at a later step only is differentiated as well."""
-
-    def f(run: Any) -> Any:
-        def loss(a: Any) -> Any:
-            return run(
-                lambda c, x: (c * a if x > 3.0 else c + 1.0, None), np.array(1.0), np.arange(6.0)
-            )[0]
-
-        return func.grad(loss)(np.array(2.0))
-
-    near(f(func.scan), f(unrolled))
-
-
 # Memory and evaluations
 
 
