@@ -107,28 +107,6 @@ def test_graphs_inside_a_transformation(xp):
     np.testing.assert_allclose(values(mg.func.grad(f)(raw(xp, 3.0))), [36 * 2 * 9])
 
 
-def test_constants_made_inside_a_transformation(xp):
-    class Shifted(Function):
-        @staticmethod
-        def forward(ctx, x):
-            c = xp.asarray(np.array([2.0]))
-            ctx.save_for_backward(c * x)
-            return x * c
-
-        @staticmethod
-        def backward(ctx, g):
-            (y,) = ctx.saved_tensors
-            return g * xp.asarray(np.array([2.0])) + y * 0
-
-    np.testing.assert_allclose(
-        values(mg.func.grad(lambda x: xp.sum(Shifted.apply(x)))(raw(xp, 3.0))), [2]
-    )
-    w = xp.asarray(np.array([3.0]), requires_grad=True)
-    value = mg.func.value_and_grad(lambda x: xp.sum(x * Shifted.apply(w)))(raw(xp, 1.0))[0]
-    value.backward()
-    np.testing.assert_allclose(values(w.grad), [2])
-
-
 def test_a_value_of_a_transformation_that_was_not_passed(xp):
     class Leak(Function):
         @staticmethod

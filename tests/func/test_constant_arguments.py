@@ -164,38 +164,23 @@ class TestWhatArrives:
         others = [
             np.ones(2).view(Mine),
             np.float64(1.0),
-            2,
-            "text",
             None,
             np.array(["a", None], dtype=object),
             structured,
             masked,
             matrix,
-            np.array(["2020-01-01"], dtype="datetime64[D]"),
             SimpleNamespace(x=w),
             Bunch(x=w),
-            [],
-            {},
             (1, 2),
         ]
-        seen = []
 
-        def f(w, *given, **more):
-            seen.append((given, more))
+        def f(w, *given, k):
+            assert all(a is b for a, b in zip(given, others, strict=True)) and k is others[0]
             return mg.sum(w)
-
-        def check(given, more):
-            assert (
-                all(a is b for a, b in zip(given, others, strict=True)) and more["k"] is others[0]
-            )
 
         func.grad(f)(w, *others, k=others[0])
         func.jacfwd(f)(w, *others, k=others[0])
-        for given, more in seen:
-            check(given, more)
-        seen.clear()
-        func.vmap(f, in_axes=0)(w, k=others[0])
-        assert seen[0][1]["k"] is others[0]
+        func.vmap(lambda w, k: w if k is others[0] else None)(w, k=others[0])
 
     def test_tensors_arrive_themselves(self, xp):
         w, X, _ = data(xp)

@@ -263,7 +263,6 @@ class TestRefusals:
         x = raw(xp, A[0])
         for name, f in (
             ("nonzero", xp.nonzero),
-            ("unique_all", xp.unique_values),
             ("unique_all", xp.unique_all),
             ("repeat", lambda v: xp.repeat(v, xp.astype(v > 0, xp.int64))),
             ("indexing with a mask", lambda v: v[v > 1]),

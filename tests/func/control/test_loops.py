@@ -247,23 +247,6 @@ def test_captured_arrays_at_each_level() -> None:
     near(f(func.scan), f(unrolled))
 
 
-def test_captured_batches_and_tangents() -> None:
-    def f(run: Any) -> Any:
-        def of(w: Any, s: Any) -> Any:
-            return run(lambda h, x: (mg.tanh(w @ h * s + x), h * s), H0, XS)
-
-        ws = np.stack([W, -W])
-        return (
-            func.vmap(of, in_axes=(0, None))(ws, 2.0 * np.ones(())),
-            func.jvp(lambda s: of(W, s), (np.ones(()),), (np.ones(()),)),
-            func.vmap(lambda w: func.jvp(lambda s: of(w, s)[0], (np.ones(()),), (np.ones(()),)))(
-                ws
-            ),
-        )
-
-    near(f(func.scan), f(unrolled))
-
-
 def test_a_scan_in_a_scan_and_in_a_loop() -> None:
     def f(run: Any) -> Any:
         def loss(w: Any) -> Any:
@@ -313,25 +296,6 @@ def test_functions_of_the_users_own_and_transformations_in_a_body() -> None:
         return func.value_and_grad(loss)(np.array(0.7))
 
     near(f(func.scan), f(unrolled))
-
-
-def test_detach_and_no_grad_in_a_body() -> None:
-    def f(run: Any) -> Any:
-        def loss(w: Any) -> Any:
-            def body(h: Any, x: Any) -> Any:
-                with mg.no_grad():
-                    fixed = mg.sum(w * h)
-                return mg.tanh(w @ h * fixed + w.detach() @ x), None
-
-            return mg.sum(run(body, H0, XS)[0])
-
-        return func.grad(loss)(W)
-
-    near(f(func.scan), f(unrolled))
-    with mg.no_grad():
-        assert isinstance(
-            func.scan(body_of(mg.asarray(W, requires_grad=True)), H0, XS)[0], np.ndarray
-        )
 
 
 def test_what_does_not_depend_has_no_gradient_that_is_nan() -> None:

@@ -5,7 +5,6 @@ of one's own, compiled functions, other dtypes.
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -214,22 +213,3 @@ def test_kept_programs_serve_equal_bodies_only() -> None:
                     for run in (func.scan, unrolled)
                 )
             )
-
-
-def test_threads() -> None:
-    w = mg.asarray(W, requires_grad=True)
-    expected = mg.autograd.grad(loss(unrolled, w, H, STEPS[40]), w)[0].numpy()
-    wrong: list[Any] = []
-
-    def run() -> None:
-        for _ in range(5):
-            (found,) = mg.autograd.grad(loss(func.scan, w, H, STEPS[40]), w)
-            if not np.allclose(found.numpy(), expected):
-                wrong.append(found)
-
-    threads = [threading.Thread(target=run) for _ in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
