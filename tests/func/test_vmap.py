@@ -207,23 +207,20 @@ class TestRefusals:
             "in_axes=None for it",
         ):
             func.vmap(lambda a, b: a)(x, 1.0)
-        with pytest.raises(
-            ValueError,
-            match="vmap: out_axes has 3 for a result of 3 axes, that of the examples included",
+        for out_axes, match in (
+            (3, "vmap: out_axes has 3 for a result of 3 axes, that of the examples included"),
+            (
+                None,
+                "vmap: out_axes is None for a result that differs between examples; give an axis",
+            ),
+            (
+                (0,),
+                "vmap: out_axes must be an int, None, or have the structure of the output: "
+                "expected one value for an array",
+            ),
         ):
-            func.vmap(lambda v: v, out_axes=3)(x)
-        with pytest.raises(
-            ValueError,
-            match="vmap: out_axes is None for a result that differs between examples; give an "
-            "axis for it",
-        ):
-            func.vmap(lambda v: v, out_axes=None)(x)
-        with pytest.raises(
-            ValueError,
-            match="vmap: out_axes must be an int, None, or have the structure of the output: "
-            "expected a tuple of 2",
-        ):
-            func.vmap(lambda v: (v, v), out_axes=(0,))(x)
+            with pytest.raises(ValueError, match=match):
+                func.vmap(lambda v: v, out_axes=out_axes)(x)
 
     def test_results(self, xp):
         for result, name in ((1.0, "float"), ("text", "str")):
