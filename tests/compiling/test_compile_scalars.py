@@ -406,32 +406,3 @@ def test_the_namespace_of_an_argument_returns_scalars_as_numpy_does(name):
     for _ in range(3):
         assert type(g(X)) is type(f(X)) is np.float64
         assert g(X) == f(X)
-
-
-def test_what_a_list_selects_is_an_array_of_the_library():
-    def f(x):
-        part = x[[2, 0, 2]]
-        element, total = part[0], part[part > 0.6].sum()
-        same = total
-        same += 2.0
-        return part, element, total, same, list(part), x[[True, False, True]][1]
-
-    g = func.compile(f)
-    for _ in range(3):
-        agree(g(X), f(X), True)
-
-
-def test_an_array_without_axes_stays_one_when_a_scalar_is_written_into_it():
-    def f(x):
-        xp = x.__array_namespace__()
-        whole, view, kept = xp.zeros(()), xp.zeros((1,))[0, ...], xp.ones(())
-        same, scalar = whole, abs(x)
-        whole += scalar
-        whole += scalar
-        view += scalar
-        kept[...] = scalar
-        return whole, same, view, kept
-
-    x, g = np.asarray(0.5), func.compile(f)
-    for _ in range(3):
-        agree(g(x), f(x), True)

@@ -61,38 +61,6 @@ def function(xp, ones):
     return Own.apply
 
 
-def with_vmap(xp, ones):
-    class Own(Function):
-        @staticmethod
-        def forward(x, y):
-            return ones(x) * 2 * x * x + x * y * ones(x)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g):
-            x, y = ctx.saved_tensors
-            return g * (4 * x + y) * ones(x), g * x * ones(x)
-
-        @staticmethod
-        def jvp(ctx, a, b):
-            x, y = ctx.saved_tensors
-            return (4 * x + y) * a * ones(x) + x * b
-
-        @staticmethod
-        def vmap(info, in_dims, x, y):
-            x, y = (
-                v if d is None else xp.moveaxis(v, d, 0)
-                for v, d in zip((x, y), in_dims, strict=True)
-            )
-            return Own.apply(x, y) if in_dims == (0, 0) else 2 * x * x * ones(x) + x * y, 0
-
-    return Own.apply
-
-
 def vjp_rule(xp, ones):
     @func.custom_vjp
     def own(x, y):
@@ -118,7 +86,7 @@ def jvp_rule(xp, ones):
     return own
 
 
-KINDS = {f.__name__: f for f in (function, with_vmap, vjp_rule, jvp_rule)}
+KINDS = {f.__name__: f for f in (function, vjp_rule, jvp_rule)}
 
 
 def one(x):

@@ -52,20 +52,6 @@ def raw(xp, *data):
 # Levels
 
 
-def test_nested_transformations(xp):
-    def total(x):
-        return xp.sum(Cube.apply(x))
-
-    def directional(x):
-        return xp.sum(mg.func.grad(total)(x))
-
-    x = raw(xp, 1.0, 2.0)
-    # of 6x², which is what backward says
-    np.testing.assert_allclose(values(mg.func.grad(directional)(x)), [12, 24])
-    f = mg.func.grad(lambda x: xp.sum(mg.func.grad(lambda x: xp.sum(Exp.apply(x)))(x)))
-    np.testing.assert_allclose(values(f(x)), np.exp([1.0, 2.0]))
-
-
 def test_every_level_asks_the_users_backward(xp):
     """Each forward of the inner levels runs once, and none of them is differentiated through."""
     calls = []

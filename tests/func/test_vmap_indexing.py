@@ -252,23 +252,6 @@ def test_an_array_that_is_the_same_for_all(xp):
     np.testing.assert_array_equal(numpy(same), table)
 
 
-def test_gradients_of_what_is_read_and_written(xp):
-    def f(x, i, v):
-        y = x * 1
-        y[i] = v
-        return xp.sum(y[i[::-1]] ** 2) + xp.sum(y**3)
-
-    x, i, v = X[:, :, 0, 0], np.array([[1, 1, 2], [0, 3, 0], [2, 2, 2]]), X[:, 0, :, 1]
-    found = func.vmap(func.grad(f, argnums=(0, 2)))(raw(xp, x), raw(xp, i), raw(xp, v))
-    for k in range(3):
-        for a, b in zip(
-            found,
-            func.grad(f, argnums=(0, 2))(raw(xp, x[k]), raw(xp, i[k]), raw(xp, v[k])),
-            strict=True,
-        ):
-            np.testing.assert_allclose(numpy(a)[k], numpy(b), rtol=1e-12)
-
-
 def test_index_of_an_outer_batch_in_an_inner_one(xp):
     """As an index, as a mask of where, as what is written, and as where to write."""
     rows = X[:, 0, 0, :3]

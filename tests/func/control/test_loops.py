@@ -424,26 +424,10 @@ def test_errors() -> None:
             r"shape \(2,\) and dtype float64, but was given",
         ),
         (
-            lambda: func.while_loop(1, lambda c: c, x),
-            TypeError,
-            "while_loop: cond_fun must be a function, not int",
-        ),  # type: ignore[arg-type]
-        (
             lambda: func.fori_loop(0.5, 3, lambda i, c: c, x),
             TypeError,
             r"fori_loop: lower must be an int or an integer array of shape \(\), not a float",
         ),
-        (
-            lambda: func.fori_loop(0, x, lambda i, c: c, x),
-            TypeError,
-            r"fori_loop: upper must be an int or an integer array of shape \(\), not an array "
-            r"of shape",
-        ),
-        (
-            lambda: func.fori_loop(0, 3, 1, x),
-            TypeError,
-            "fori_loop: body_fun must be a function, not int",
-        ),  # type: ignore[arg-type]
     ]
     for run, kind, text in cases:
         with pytest.raises(kind, match=text):
