@@ -166,6 +166,7 @@ def test_a_function_without_arrays():
     same(lambda a: None, (X,), (X + 1,), (X,))
     same(lambda: (1, "a"), (), (), ())
     same(lambda x: mg.zeros(3).array, (X,), (X,), (X,))
+    same(lambda n: (mg.arange(n) * 2.0).array, (3,), (3,), (3,))
 
 
 def test_shapes_that_depend_on_values_are_guards():

@@ -235,6 +235,7 @@ TRANSFORMED = {
     "grad": lambda x: func.grad(square)(x),
     "aux": lambda x: func.grad(lambda x: (square(x), {"most": mg.max(x)}), has_aux=True)(x),
     "jvp": lambda x: func.jvp(square, x, x),
+    "jvp of the identity": lambda x: func.jvp(lambda x: x, x, x),
     "grad of grad": lambda x: func.grad(lambda x: mg.sum(func.grad(square)(x)))(x),
     "hvp": lambda x: func.hvp(square, x, x),
     "pullback": lambda x: func.vjp(square, x)[1](np.float64(2.0)),
@@ -406,3 +407,13 @@ def test_the_namespace_of_an_argument_returns_scalars_as_numpy_does(name):
     for _ in range(3):
         assert type(g(X)) is type(f(X)) is np.float64
         assert g(X) == f(X)
+
+
+def test_the_namespace_of_an_argument_in_an_inner_transformation():
+    def f(x):
+        xp = x.__array_namespace__()
+        return func.grad(lambda y: xp.sum(xp.sin(y) * x + xp.zeros(3)))(x)
+
+    g = func.compile(f)
+    for _ in range(3):
+        np.testing.assert_allclose(g(X), np.cos(X) * X, rtol=1e-14)

@@ -130,3 +130,10 @@ def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on
         assert np.array_equal(
             func.jacrev(lambda g, pullback=pullback: pullback(g)[0])(v), np.diag(6 * x**2)
         )
+
+
+def test_a_pullback_is_moved_by_a_transformation_that_begins_later(xp, sine):
+    x, g = raw(xp, X), raw(xp, 2.0)
+    _, pullback = func.vjp(lambda x: sine(x, x * x), x)
+    moved = func.jvp(lambda g: pullback(g)[0], (g,), (g,))[1]
+    np.testing.assert_allclose(values(moved), 2.0 * EXPECTED[1], rtol=1e-11)

@@ -215,6 +215,19 @@ def test_raw_arrays_alone(xp):
     np.testing.assert_allclose(values(y), [1])
 
 
+def test_a_backward_that_returns_none():
+    """The operations before it get no gradient, of one argument and of several."""
+
+    class Stopped(Cube):
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    x = mg.asarray(np.ones(3), requires_grad=True)
+    mg.sum(Stopped.apply(mg.stack([x * 2.0, x]))).backward()
+    assert x.grad is None
+
+
 def test_gradient_of_another_backend():
     class Foreign(Cube):
         @staticmethod

@@ -352,6 +352,20 @@ class TestChanges:
         a *= 5
         close(mg.autograd.grad(xp.sum(y), x)[0], [2, 2])
 
+    def test_in_place_inside(self, xp):
+        def f(x):
+            y = x * 2
+            y *= y
+            v = y[:1]
+            v *= 3
+            return y * xp.sin(y)
+
+        x = leaf(xp)
+        y = 4 * np.array(X) ** 2 * [3, 1]
+        for wrapped in (f, checkpoint(f)):
+            (found,) = mg.autograd.grad(xp.sum(checkpoint(wrapped)(x)), x)
+            close(found, (np.sin(y) + y * np.cos(y)) * 8 * np.array(X) * [3, 1])
+
     def test_a_saved_array_that_is_written_inside(self, xp, backend):
         """Where arrays cannot be written, it is what it was."""
 

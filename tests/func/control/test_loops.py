@@ -539,6 +539,18 @@ def test_branches_on_values_and_shapes(steps: int) -> None:
         func.vmap(lambda c: func.scan(body, c, xs)[0])(np.ones(3))
 
 
+def test_late_captures() -> None:
+    """What a body uses at a later step only is differentiated as well."""
+
+    def f(run: Any) -> Any:
+        body = lambda c, x, a: (c * a if x > 3.0 else c + 1.0, None)
+        return func.grad(
+            lambda a: run(lambda c, x: body(c, x, a), np.array(1.0), np.arange(6.0))[0]
+        )(np.array(2.0))
+
+    near(f(func.scan), f(unrolled))
+
+
 # Memory and evaluations
 
 
