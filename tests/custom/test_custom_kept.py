@@ -778,30 +778,3 @@ class TestFunctionThatKeepsADictionary:
         )(raw(xp, ROWS), raw(xp, ROWS[0]))
         close(dx, np.cos(ROWS) * ROWS[0])
         close(dw, np.sin(ROWS).sum(0))
-
-    def test_no_cycle_keeps_what_it_computed(self, xp):
-        """What forward returned had the node as its history, and the node kept it."""
-        kept = []
-
-        class Doubled(Function):
-            generate_vmap_rule = True
-
-            @staticmethod
-            def forward(ctx, x):
-                y = x * 2
-                kept.append(weakref.ref(y))
-                return y
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * 2
-
-        gc.disable()
-        try:
-            close(
-                func.grad(lambda x: xp.sum(func.vmap(Doubled.apply)(x)))(raw(xp, ROWS)),
-                np.full(ROWS.shape, 2),
-            )
-            assert [r() for r in kept] == [None]
-        finally:
-            gc.enable()

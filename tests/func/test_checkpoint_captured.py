@@ -95,28 +95,6 @@ def test_who_catches_the_error(xp):
         y.backward()
 
 
-def test_constants_made_inside(xp):
-    """Changed before they are used, after it, and through a view; whatever is written to elsewhere
-    meanwhile.
-    """
-
-    def f(a):
-        z, q = xp.zeros(2, dtype=a.dtype), xp.zeros(2, dtype=a.dtype)
-        z[0] = 2.0
-        z[1:] += 3.0
-        y = xp.sin(a * z)
-        u = xp.where(a > 0, a, q)
-        q[0] = 5.0
-        return y * u
-
-    x, other = leaf(xp), constant(xp)
-    for wrap in (checkpoint, lambda f: checkpoint(checkpoint(f))):
-        y = xp.sum(wrap(f)(x))
-        other *= 3
-        a, z = np.array(X), np.array([2.0, 3.0])
-        close(mg.autograd.grad(y, x)[0], np.cos(a * z) * z * a + np.sin(a * z))
-
-
 def test_a_table_that_the_first_run_makes(xp):
     """It is from outside to the second run, and was not changed since."""
     tables: list[Any] = []

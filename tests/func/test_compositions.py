@@ -166,16 +166,6 @@ class TestJacobians:
                 "positional",
             ):
                 j(xp.sum, 1)(x)
-            with pytest.raises(
-                TypeError,
-                match="the function must return arrays, or nested dictionaries, lists and "
-                "tuples of arrays, but it",
-            ):
-                j(lambda x: "text")(x)
-            with pytest.raises(
-                TypeError, match="cannot differentiate with respect to an array of dtype"
-            ):
-                j(xp.sum)(raw(xp, V) > 0)
 
     def test_complex_is_refused(self):
         z = np.ones(2, dtype=complex)

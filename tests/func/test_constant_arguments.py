@@ -289,15 +289,3 @@ class TestAttributes:
         assert func.grad(lambda w, X: mg.sum(w * mg.asarray(X.array.ravel())))(
             np.ones(2), np.ones(2)
         ).shape == (2,)
-
-    def test_of_nothing(self, xp):
-        t = mg.asarray(raw(xp, [1.0]))
-        with pytest.raises(
-            AttributeError, match=r"^'(Tensor|View)' object has no attribute 'nonsense'$"
-        ):
-            t.nonsense
-        assert (
-            not hasattr(t, "nonsense")
-            and not hasattr(t, "__nonsense__")
-            and getattr(t, "_grad_cell", None) is None
-        )

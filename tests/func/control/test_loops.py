@@ -16,7 +16,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.errors import BatchingError, GradientError
 from multigrad.extend import raw_namespace
-from multigrad.func.control import checkpoints, replaying
+from multigrad.func.control import checkpoints
 
 CHECKPOINTS = ("step", 2, 3, 50, None, "binomial")
 rng = np.random.default_rng(0)
@@ -646,29 +646,6 @@ def test_the_binomial_schedule(length: int) -> None:
                 else min(m + least[n - m, k - 1] + least[m, k] for m in range(1, n))
             )
         assert checkpoints.least_steps(length, s) == least[length, s]
-
-
-@pytest.mark.parametrize("checkpoint", ["step", 5, "binomial"])
-def test_evaluations(checkpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of the body in a gradient of few steps, which is not recorded, and some more to see
-    what it is like.
-    """
-    steps, calls = 11, 0
-    monkeypatch.setattr(replaying, "FEWEST", 12)
-
-    def body(c: Any, x: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return mg.sin(c) * x, None
-
-    func.grad(lambda c: func.scan(body, c, np.ones(steps), checkpoint=checkpoint)[0])(np.array(1.0))
-    again = sum(
-        stop - start
-        for what, start, stop in checkpoints.backwards(checkpoint, steps)
-        if what == "keep"
-    )
-    expected = steps + again + steps * (checkpoint == 5) + steps
-    assert expected <= calls <= expected + 6, calls
 
 
 def test_a_long_loop_calls_its_body_a_few_times() -> None:
