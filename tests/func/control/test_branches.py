@@ -158,6 +158,11 @@ def test_errors() -> None:
             r"cond: pred must be a bool or an array of shape \(\), not an array of shape \(2,\)",
         ),
         (
+            lambda: func.cond(None, lambda: 1, lambda: 2),
+            TypeError,
+            r"cond: pred must be a bool or an array of shape \(\), not a NoneType",
+        ),
+        (
             lambda: func.cond(True, 1, lambda: 2),
             TypeError,
             "cond: true_fun must be a function, not int",

@@ -428,6 +428,11 @@ def test_errors() -> None:
             TypeError,
             r"fori_loop: lower must be an int or an integer array of shape \(\), not a float",
         ),
+        (
+            lambda: func.fori_loop(0, x, lambda i, c: c, x),
+            TypeError,
+            r"fori_loop: upper must be an int or an integer array of shape \(\), not an array",
+        ),
     ]
     for run, kind, text in cases:
         with pytest.raises(kind, match=text):
