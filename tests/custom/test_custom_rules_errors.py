@@ -141,6 +141,12 @@ class TestErrors:
             ),
             (
                 "(x * 2, 1)",
+                "(g, None, None)",
+                ValueError,
+                "each of the 2 arguments that it differentiates, but it returned tuple of 3",
+            ),
+            (
+                "(x * 2, 1)",
                 "(g, g)",
                 ValueError,
                 r"bwd must return gradients .*: expected a dictionary with the keys \['a'\] at "
