@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from forward_programs import along
-
-from multigrad import func
 
 X = [0.4, 1.3]
 
@@ -41,21 +38,3 @@ class Counted:
         result = self.f(*args, **kwargs)
         self.ended += 1
         return result
-
-
-PROGRAMS = (
-    lambda f, xp: func.grad(total(f, xp)),
-    lambda f, xp: func.grad(total(func.grad(total(f, xp)), xp)),
-    lambda f, xp: func.grad(total(func.grad(total(func.grad(total(f, xp)), xp)), xp)),
-    lambda f, xp: lambda x: func.vjp(f, x)[1](xp.ones_like(x))[0],
-    lambda f, xp: along(f, xp),
-    lambda f, xp: along(along(f, xp), xp),
-    lambda f, xp: along(func.grad(total(f, xp)), xp),
-    lambda f, xp: func.grad(total(along(f, xp), xp)),
-    lambda f, xp: func.grad(total(along(along(f, xp), xp), xp)),
-    lambda f, xp: func.grad(total(along(func.grad(total(f, xp)), xp), xp)),
-    lambda f, xp: along(func.grad(total(along(f, xp), xp)), xp),
-    lambda f, xp: func.jacfwd(func.grad(total(f, xp))),
-    lambda f, xp: lambda x: func.linearize(f, x)[1](xp.ones_like(x)),
-)
-"""What transformations make of a function of one array, `f`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 
 import numpy as np
@@ -13,7 +12,7 @@ from compiled_programs import X, equal, same
 import multigrad as mg
 from multigrad import extend, func, tree
 from multigrad.autograd import Function, detect_anomaly, profiler
-from multigrad.autograd.graph import save_on_cpu, saved_tensors_hooks
+from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.compiling.checks import HiddenStateError
 from multigrad.errors import GradientError, LeakError
 from multigrad.program import Guard, Write
@@ -58,42 +57,15 @@ def test_arguments_and_results_may_be_nested():
     "transform",
     [
         func.grad,
-        func.value_and_grad,
         func.hessian,
-        func.jacrev,
         func.jacfwd,
-        lambda f: lambda x: func.jvp(f, (x,), (x,)),
-        lambda f: lambda x: func.hvp(f, (x,), (x,)),
         lambda f: lambda x: func.vjp(f, x)[1](1.0 * x[0]),
         lambda f: func.vmap(func.grad(lambda x: x * x * x)),
-        lambda f: func.grad(lambda x: mg.sum(func.grad(f)(x) ** 2)),
     ],
-    ids=[
-        "grad",
-        "value_and_grad",
-        "hessian",
-        "jacrev",
-        "jacfwd",
-        "jvp",
-        "hvp",
-        "vjp",
-        "vmap",
-        "grad of grad",
-    ],
+    ids=["grad", "hessian", "jacfwd", "vjp", "vmap"],
 )
 def test_transformations_inside_become_part_of_the_program(transform):
     same(transform(lambda x: mg.sum(mg.sin(x) * x**2)), (X,), (X + 1.0,), (X - 2.0,))
-
-
-def test_backward_on_tensors_made_inside():
-    def f(x):
-        w = mg.asarray(x, requires_grad=True)
-        mg.sum(w**3).backward()
-        return w.grad
-
-    g = func.compile(f)
-    for k in range(3):
-        np.testing.assert_allclose(g(X + k), 3 * (X + k) ** 2)
 
 
 def test_inside_another_transformation_it_is_the_function_itself():
@@ -144,14 +116,12 @@ def _broadcast(x):
     [
         (func.grad(lambda p: mg.sum((p["a"] + p["b"]) ** 2)), None),
         (func.grad(lambda a, b: mg.sum((a + mg.reshape(b, (4,))) ** 2), (0, 1)), ((4,), (2, 2))),
-        (lambda x: (x * 2.0, (x * 2.0).T), ((2, 3),)),
         (lambda x: (lambda y: (y, y.T))(x * 2.0), ((2, 3),)),
         (lambda x: (lambda y: (y, [y, y], y + 0.0))(x * 2.0), ((2, 3),)),
-        (lambda x: (lambda y: (y, y))(x.T), ((2, 3),)),
         (lambda x: np.broadcast_to((x * 2.0)[:1], (2,)), ((2,),)),
         (_broadcast, ((2,),)),
     ],
-    ids=["dict", "reshaped", "computed twice", "view", "repeated", "views", "one", "broadcast"],
+    ids=["dict", "reshaped", "view", "repeated", "one", "broadcast"],
 )
 def test_results_share_no_memory_with_each_other(f, shapes, kind):
     def given():
@@ -180,6 +150,7 @@ def test_a_function_without_arrays():
     same(lambda a: None, (X,), (X + 1,), (X,))
     same(lambda: (1, "a"), (), (), ())
     same(lambda x: mg.zeros(3).array, (X,), (X,), (X,))
+    same(lambda n: (mg.arange(n) * 2.0).array, (3,), (3,), (3,))
 
 
 def test_shapes_that_depend_on_values_are_guards():
@@ -214,14 +185,8 @@ def test_a_function_of_the_user_is_recorded_through_its_own_derivative():
             (x,) = ctx.saved_tensors
             return 5.0 * g * x * x
 
-    @func.custom_vjp
-    def square(x):
-        return x * x
-
-    square.defvjp(lambda x: (square(x), x), lambda x, g: (3.0 * g * x,))
     same(func.grad(lambda x: mg.sum(Cube.apply(x))), (X,), (X + 1,), (X + 2,))
     same(lambda x: Cube.apply(x), (mg.asarray(X),), (mg.asarray(X + 1),))
-    same(func.grad(lambda x: mg.sum(square(x))), (X,), (X + 1,), (X + 2,))
 
 
 # ----- Numbers -----
@@ -241,27 +206,17 @@ def test_numbers_are_arguments_that_do_not_promote():
     "f",
     [
         lambda x, t: x * t,
-        lambda x, t: t - x,
         lambda x, t: t**x,
-        lambda x, t: x**t,
-        lambda x, t: mg.pow(x, t).array if 0 else x / t,
         lambda x, t: np.where(x > 2, t, x),
-        lambda x, t: np.where(x > 2, x.astype(np.float32), t),
         lambda x, t: x + (t > 2),
         lambda x, t: [t, -t, abs(t), t % 2, divmod(7, t), t // 2, t / 2, t == 3],
-        lambda x, t: x * np.sqrt(t),
         lambda x, t: np.exp(-t) * x.astype(np.float32),
         lambda x, t: np.float32(2.0) * t,
         lambda x, t: np.ones(3) * t,
         lambda x, t: x.astype(np.uint8) < 300 * t,
-        lambda x, t: x.copy() * t,
-        lambda x, t: min(t, 3) * x,
         lambda x, t: sum([t, t]) * x,
-        lambda x, t: np.maximum(x, t),
         lambda x, t: np.float64(t) * x,
         lambda x, t: t * x[0],
-        lambda x, t: x.astype(np.float32) * t,
-        lambda x, t: x.astype(np.int64) * t,
         lambda x, t: x * round(t, 1),
         lambda x, t: x * f"{t}".count("2"),
     ],
@@ -333,12 +288,6 @@ def test_what_cannot_be_static_is_refused_by_name():
         func.compile(lambda x, o: x)(X, {"rate": Unhashable()})
     with pytest.raises(TypeError, match=r"the argument options of type Unhashable"):
         func.compile(lambda x, options: x)(X, options=Unhashable())
-    with pytest.raises(TypeError, match=r"static_argnums must be an int or a tuple of ints"):
-        func.compile(len, static_argnums="x")
-    with pytest.raises(ValueError, match="max_programs must be an int of at least 1"):
-        func.compile(len, max_programs=0)
-    with pytest.raises(ValueError, match="check must be 'first', True or False, not 'always'"):
-        func.compile(len, check="always")
 
 
 # ----- Guards -----
@@ -454,20 +403,6 @@ def test_arguments_are_written():
     assert g(w, X, 0.5) is None
     np.testing.assert_array_equal(w, X - 0.5 * X)
 
-    def parts(a, b):
-        v = a[1:]
-        v += b[1:]
-        b[0] = a[2]
-        a[0], b[2] = b[1], a[1]
-        return a, a * 1.0, v
-
-    same(parts, (X, 2 * X), (X + 1, X), (X, X + 5))
-
-    def swap(a, b):
-        a[...], b[...] = b * 1.0, a * 1.0
-        return b[::-1]
-
-    same(swap, (X, 2 * X), (X + 1, X), (X, X + 5))
     same(lambda a: np.add(a, 1.0, out=a), (X,), (X + 1,), (X + 2,))
 
 
@@ -570,19 +505,6 @@ def test_arguments_that_share_memory():
     func.compile(update)(flat, X, 1.0)
 
 
-def test_numbers_of_numpy_are_bound_anew():
-    def f(x):
-        total = x[0]
-        before = total
-        total += x[1]
-        y = np.reshape(x[2:], ())
-        y += 1.0
-        return total - before, x, total, x[0]
-
-    assert type(func.compile(f)(X.copy())[3]) is np.float64
-    same(f, (X,), (X + 1,), (X * 2,))
-
-
 # ----- Hidden state -----
 
 
@@ -598,22 +520,6 @@ def test_a_random_generator_is_seen():
             g(X)
     g.clear()
     g(X)
-
-
-def test_a_counter_and_the_time_are_seen():
-    import time
-
-    count = [0.0]
-
-    def counted(x):
-        count[0] += 1.0
-        return x * count[0]
-
-    for f in (counted, lambda x: x * time.perf_counter(), lambda x: (x, time.perf_counter_ns())):
-        g = func.compile(f)
-        g(X)
-        with pytest.raises(RuntimeError, match="hidden state"):
-            g(X)
 
 
 def test_how_often_it_is_compared():
@@ -640,11 +546,6 @@ def test_how_often_it_is_compared():
     with pytest.raises(HiddenStateError, match="argument 0 in place"):
         g(w)
     np.testing.assert_array_equal(w, 2 * X)
-
-
-def test_nan_is_equal_to_itself():
-    with np.errstate(invalid="ignore"):
-        same(lambda x: np.log(-x), (X,), (X,), (X,))
 
 
 def test_what_is_captured_is_frozen():
@@ -716,57 +617,46 @@ def test_observers_are_honoured():
         func.compile(func.grad(lambda x: mg.sum(mg.sqrt(x))))(-X)
 
 
+def packing(x):
+    with saved_tensors_hooks(lambda t: RAN.append(1) or t * 2.0, lambda t: t):
+        return func.grad(lambda x: mg.sum(x**2 * x))(x)
+
+
+def hooked(x):
+    w = mg.asarray(x, requires_grad=True)
+    w.register_hook(lambda g: RAN.append(1) or 3.0 * g)
+    mg.sum(w**2).backward()
+    return w.grad.detach()
+
+
+def watched(x):
+    with detect_anomaly():
+        return func.grad(lambda x: RAN.append(1) or mg.sum(x**2))(x)
+
+
+RAN = []
+
+
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
-def test_hooks_inside_leave_it_uncompiled():
-    packed = []
-
-    def f(x):
-        with saved_tensors_hooks(lambda t: packed.append(1) or t * 2.0, lambda t: t):
-            return func.grad(lambda x: mg.sum(x**2 * x))(x)
-
-    g = func.compile(f)
-    with pytest.warns(
-        UserWarning,
-        match="f is not compiled, because an observer, hooks for saved Tensors or a checkpoint",
-    ):
-        first = g(X)
-    for _ in range(3):
-        before = len(packed)
-        np.testing.assert_array_equal(g(X), first)
-        assert len(packed) > before
-    assert g.programs == ()
-
-    def hooked(x):
-        w = mg.asarray(x, requires_grad=True)
-        w.register_hook(lambda g: packed.append(2) or 3.0 * g)
-        mg.sum(w**2).backward()
-        return w.grad.detach()
-
-    def watched(x):
-        with detect_anomaly():
-            return func.grad(lambda x: mg.sum(x**2))(x)
-
-    for function, message in (
+@pytest.mark.parametrize(
+    ("f", "why"),
+    [
+        (packing, "an observer, hooks for saved Tensors or a checkpoint"),
         (hooked, "hooks on Tensors or nodes"),
         (watched, "an observer, hooks"),
-    ):
-        g = func.compile(function)
-        with pytest.warns(UserWarning, match=f"is not compiled, because {message}"):
-            first = g(X)
-        del packed[:]
+        (func.grad(func.checkpoint(lambda x: RAN.append(1) or mg.sum(x**2))), "an observer, hooks"),
+    ],
+    ids=["saved Tensors", "a Tensor", "anomaly", "checkpoint"],
+)
+def test_hooks_inside_leave_it_uncompiled(f, why):
+    g = func.compile(f)
+    with pytest.warns(UserWarning, match=f"is not compiled, because {why}"):
+        first = g(X)
+    for _ in range(3):
+        del RAN[:]
         np.testing.assert_array_equal(g(X), first)
-        assert (2 in packed) is (function is hooked) and g.programs == ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        same(
-            func.grad(func.checkpoint(lambda x: mg.sum(mg.sin(x) ** 2))),
-            (X,),
-            (X + 1,),
-            (X,),
-            programs=None,
-        )
-        with save_on_cpu():
-            same(func.grad(lambda x: mg.sum(mg.sin(x) ** 2)), (X,), (X + 1,), programs=None)
+        assert RAN
+    assert g.programs == ()
 
 
 def test_grad_modes_have_programs_of_their_own():
@@ -785,42 +675,6 @@ def test_recursion():
     g = func.compile(f)
     for n in (3, 3, 2, 3, 0, 3):
         np.testing.assert_array_equal(g(X, n), X * 2.0**n)
-
-    def outer(x):
-        return inner(x) + inner(np.ones(3))
-
-    inner = func.compile(lambda x: x * 3.0)
-    same(outer, (X,), (X + 1,), (X,))
-
-
-def test_threads():
-    def f(w, x, flip):
-        y = x * w + 1.0
-        if flip[0] > 0.0:
-            y = -y
-        w += y
-        return np.sum(y)
-
-    g = func.compile(f)
-    wrong, threads = [], []
-
-    def work(k):
-        try:
-            for i in range(2000):
-                w, own = np.full(5, float(k)), np.full(5, float(k))
-                x, flip = np.arange(5.0) + i, np.array([(-1.0) ** (i % 3)])
-                if g(w, x, flip) != f(own, x, flip) or not np.array_equal(w, own):
-                    wrong.append((k, i))
-        except BaseException as error:
-            wrong.append(error)
-
-    for k in range(8):
-        threads.append(threading.Thread(target=work, args=(k,)))
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong and len(g.programs) == 2
 
 
 def test_methods():
@@ -852,17 +706,6 @@ def test_jax():
     np.testing.assert_allclose(jax.jit(g)(x, x)[1], np.cos(x) * x, rtol=1e-6)
     assert len(g.programs) == 1
 
-    def rebound(w, lr):
-        before = w
-        w -= lr * before
-        return w, before
-
-    h = func.compile(rebound)
-    for lr in (0.5, 0.25, 0.125):
-        new, old = h(x, lr)
-        np.testing.assert_allclose(new, x - lr * x)
-        np.testing.assert_allclose(old, x)
-
     def put(w):
         w[0] = 1.0
 
@@ -879,10 +722,3 @@ def test_jax():
         w = mg.asarray(x)
         assert h(w) is w
         np.testing.assert_allclose(w.array, [8.0, 3.0, 4.0])
-
-    def branch(x):
-        return x if jnp.sum(x) > 100.0 else -x
-
-    branched = func.compile(lambda x: x if mg.sum(x) > 10.0 else -x)
-    for k in (1.0, 10.0, 1.0, 10.0):
-        np.testing.assert_allclose(branched(x * k), x * k if k == 10.0 else -x)

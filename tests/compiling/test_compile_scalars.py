@@ -50,29 +50,19 @@ FORMS = {
     "x": lambda f: lambda x, s, z, v, m: f(x),
     "scalar": lambda f: lambda x, s, z, v, m: f(s),
     "0-d": lambda f: lambda x, s, z, v, m: f(z),
-    "view": lambda f: lambda x, s, z, v, m: f(x[1, ...]),
     "matrix": lambda f: lambda x, s, z, v, m: f(m),
     "x, x": lambda f: lambda x, s, z, v, m: f(x, x[::-1]),
     "matrix, x": lambda f: lambda x, s, z, v, m: f(m, x),
     "scalar, scalar": lambda f: lambda x, s, z, v, m: f(s, s),
-    "0-d, 0-d": lambda f: lambda x, s, z, v, m: f(z, z),
-    "0-d, number": lambda f: lambda x, s, z, v, m: f(z, 1),
     "number, 0-d": lambda f: lambda x, s, z, v, m: f(1, z),
     "scalar, 0-d": lambda f: lambda x, s, z, v, m: f(s, z),
-    "x, 0": lambda f: lambda x, s, z, v, m: f(x, 0),
-    "x, 0.5": lambda f: lambda x, s, z, v, m: f(x, 0.5),
     "x, 50": lambda f: lambda x, s, z, v, m: f(x, 50),
     "x, x, 1": lambda f: lambda x, s, z, v, m: f(x, x, 1),
     "0-d, x, x": lambda f: lambda x, s, z, v, m: f(z, x, x),
-    "scalar, x, x": lambda f: lambda x, s, z, v, m: f(s, x, x),
-    "0-d, 0-d, 0-d": lambda f: lambda x, s, z, v, m: f(z, z, z),
     "truth, 0-d, 0-d": lambda f: lambda x, s, z, v, m: f(z > 0, z, z),
     "0-d, ()": lambda f: lambda x, s, z, v, m: f(z, ()),
-    "scalar, ()": lambda f: lambda x, s, z, v, m: f(s, ()),
-    "x[:1], ()": lambda f: lambda x, s, z, v, m: f(x[:1], ()),
     "x[:1]": lambda f: lambda x, s, z, v, m: f(x[:1]),
     "list": lambda f: lambda x, s, z, v, m: f([x, x]),
-    "list of 0-d": lambda f: lambda x, s, z, v, m: f([z, z]),
     "einsum": lambda f: lambda x, s, z, v, m: f("i,i->", x, x),
     "einsum of 0-d": lambda f: lambda x, s, z, v, m: f(",->", z, s),
 }
@@ -243,23 +233,18 @@ def square(x):
 
 TRANSFORMED = {
     "grad": lambda x: func.grad(square)(x),
-    "value_and_grad": lambda x: func.value_and_grad(square)(x),
     "aux": lambda x: func.grad(lambda x: (square(x), {"most": mg.max(x)}), has_aux=True)(x),
     "jvp": lambda x: func.jvp(square, x, x),
     "jvp of the identity": lambda x: func.jvp(lambda x: x, x, x),
-    "jvp of an array": lambda x: func.jvp(lambda x: x * x, x, x),
     "grad of grad": lambda x: func.grad(lambda x: mg.sum(func.grad(square)(x)))(x),
     "hvp": lambda x: func.hvp(square, x, x),
-    "vjp": lambda x: func.vjp(square, x)[0],
     "pullback": lambda x: func.vjp(square, x)[1](np.float64(2.0)),
     "linearize": lambda x: (func.linearize(square, x)[0], func.linearize(square, x)[1](x)),
-    "jacrev": lambda x: func.jacrev(square)(x),
     "jacfwd": lambda x: func.jacfwd(square)(x),
     "hessian": lambda x: func.hessian(square)(x),
     "vmap": lambda x: func.vmap(func.grad(lambda y: square(x) * y))(np.ones(2)),
     "scan": lambda x: func.scan(lambda c, y: (c * 0.5, c), x, np.ones(6)),
     "fori_loop": lambda x: func.fori_loop(0, 7, lambda i, c: c * 0.5, x),
-    "cond": lambda x: func.cond(x.ndim == 0, lambda x: x * 2.0, lambda x: x, x),
 }
 
 
@@ -292,12 +277,6 @@ def test_a_derivative_is_a_scalar_where_the_function_takes_one():
 # ----- Iteration -----
 
 
-def running(x):
-    for i, e in enumerate(x[:-1]):
-        x[i + 1] += e
-    return x
-
-
 def running_of_the_same(x):
     for i, e in enumerate(x):
         if i + 1 < len(x):
@@ -311,21 +290,6 @@ def doubled_at_each_element(x):
     return x
 
 
-def of_a_copy(x):
-    y = x * 1.0
-    for e in y:
-        y *= e
-    return y
-
-
-def beside_another(x):
-    y = x * 1.0
-    for a, b in zip(x, y, strict=True):
-        y += a
-        x[...] = b
-    return y
-
-
 def by_a_generator(x):
     return sum((x.__iadd__(1.0), e)[1] for e in x)
 
@@ -334,14 +298,6 @@ def unpacked_before(x):
     a, *rest = x
     x *= 2.0
     return a, rest, x
-
-
-def kept(x):
-    before = []
-    for e in x:
-        before.append(e)
-        x += 1.0
-    return before
 
 
 def of_rows(x):
@@ -360,22 +316,9 @@ def two_at_once(x):
     return a, b, c
 
 
-def backwards(x):
-    for e in reversed(x):
-        x += e
-    return x
-
-
-def elements_of_a_part(x):
-    for e in x[::-1]:
-        x += e
-    return x
-
-
 ITERATIONS = (
-    *(running, running_of_the_same, doubled_at_each_element, of_a_copy, beside_another),
-    *(by_a_generator, unpacked_before, kept, of_rows, two_at_once, backwards),
-    elements_of_a_part,
+    *(running_of_the_same, doubled_at_each_element, by_a_generator, unpacked_before),
+    *(of_rows, two_at_once),
 )
 
 
@@ -386,7 +329,7 @@ def test_an_element_is_read_when_it_is_asked_for(f, many):
     same(f, (x,), (x / 2,), (x[::-1].copy(),))
 
 
-@pytest.mark.parametrize("f", [running_of_the_same, doubled_at_each_element, of_a_copy])
+@pytest.mark.parametrize("f", [running_of_the_same, doubled_at_each_element])
 def test_tensors_and_transformations_read_it_then_too(f):
     """PyTorch's iteration makes views, so it also sees what was written before."""
     x = ONE_TO_THREE
@@ -466,26 +409,6 @@ def test_the_namespace_of_an_argument_returns_scalars_as_numpy_does(name):
         assert g(X) == f(X)
 
 
-def test_arrays_of_the_namespace_are_arrays_of_the_library():
-    """Their elements are no views, and what is computed of them are scalars."""
-
-    def f(x):
-        xp = x.__array_namespace__()
-        made, filled = xp.zeros(3), xp.ones(())
-        element = made[0]
-        same = element
-        element += 2.0
-        filled[...] = x[1]
-        product = filled * x[0]
-        before = product
-        product *= 3.0
-        return made, element, same, filled, product, before
-
-    g = func.compile(f)
-    for _ in range(3):
-        agree(g(X), f(X), True)
-
-
 def test_the_namespace_of_an_argument_in_an_inner_transformation():
     def f(x):
         xp = x.__array_namespace__()
@@ -494,50 +417,3 @@ def test_the_namespace_of_an_argument_in_an_inner_transformation():
     g = func.compile(f)
     for _ in range(3):
         np.testing.assert_allclose(g(X), np.cos(X) * X, rtol=1e-14)
-
-
-def test_what_a_list_selects_is_an_array_of_the_library():
-    def f(x):
-        part = x[[2, 0, 2]]
-        element, total = part[0], part[part > 0.6].sum()
-        same = total
-        same += 2.0
-        return part, element, total, same, list(part), x[[True, False, True]][1]
-
-    g = func.compile(f)
-    for _ in range(3):
-        agree(g(X), f(X), True)
-
-
-def test_an_array_without_axes_stays_one_when_a_scalar_is_written_into_it():
-    def f(x):
-        xp = x.__array_namespace__()
-        whole, view, kept = xp.zeros(()), xp.zeros((1,))[0, ...], xp.ones(())
-        same, scalar = whole, abs(x)
-        whole += scalar
-        whole += scalar
-        view += scalar
-        kept[...] = scalar
-        return whole, same, view, kept
-
-    x, g = np.asarray(0.5), func.compile(f)
-    for _ in range(3):
-        agree(g(x), f(x), True)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_functions_of_the_namespace_return_what_those_of_numpy_return(kind):
-    """As an array-agnostic function gets them; see array_api_compat for the two that differ."""
-    x = KINDS[kind]
-    for name in ("sum", "max", "mean", "std", "prod", "all", "argmax", "tensordot", "reshape"):
-        if kind == "bool" and name in ("mean", "std"):
-            continue
-        more = {"tensordot": (x,), "reshape": ((-1,),)}.get(name, ())
-        kwargs = {"axes": 1} if name == "tensordot" else {}
-
-        def f(x, name=name, more=more, kwargs=kwargs):
-            return getattr(x.__array_namespace__(), name)(x, *more, **kwargs)
-
-        expected, g = shifted(f)(x), func.compile(shifted(f))
-        for _ in range(3):
-            agree(g(x), expected, True)

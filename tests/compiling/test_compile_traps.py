@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 import pickle
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from compiled_programs import X, equal, same, values
+from compiled_programs import X, equal, same
 
 import multigrad as mg
 from multigrad import func
@@ -30,12 +29,6 @@ def swapped(x):
     x[0], x[1] = x[1], x[0]
 
 
-def swapped_copy(x):
-    y = x * 1.0
-    y[0], y[-1] = y[-1], y[0]
-    return y
-
-
 def read_before(x):
     a, (b, c, d), rest = x[0], x, list(x)
     first = x[np.argmin(x)]
@@ -43,7 +36,7 @@ def read_before(x):
     return a, b + c, d, rest, first, a * 2.0
 
 
-@pytest.mark.parametrize("f", [swapped, swapped_copy, read_before], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [swapped, read_before], ids=lambda f: f.__name__)
 def test_an_element_of_an_array_does_not_follow_it(f):
     same(f, (X,), (X + 1.0,), (X[::-1].copy(),))
     assert type(func.compile(lambda x: x[np.argmin(x)])(X)) is np.float64
@@ -51,25 +44,12 @@ def test_an_element_of_an_array_does_not_follow_it(f):
 
 @pytest.mark.parametrize(
     "scalar",
-    [
-        np.sum,
-        lambda x: x[1],
-        lambda x: np.real(x[1]),
-        lambda x: np.float64(3.0),
-        lambda x: x[1, ...],
-    ],
-    ids=["sum", "element", "real", "constant", "0-d array"],
+    [np.sum, lambda x: x[1], lambda x: np.float64(3.0), lambda x: x[1, ...]],
+    ids=["sum", "element", "constant", "0-d array"],
 )
 @pytest.mark.parametrize(
     "enlarged",
-    [
-        np.atleast_1d,
-        np.atleast_2d,
-        lambda s: np.reshape(s, (1,)),
-        lambda s: np.expand_dims(s, 0),
-        lambda s: s[None],
-        lambda s: np.atleast_1d(s).reshape(1, 1),
-    ],
+    [np.atleast_1d, lambda s: np.reshape(s, (1,)), lambda s: s[None]],
 )
 def test_a_scalar_does_not_follow_an_array_that_is_made_of_it(scalar, enlarged):
     def f(x):
@@ -86,73 +66,15 @@ def test_a_scalar_does_not_follow_an_array_that_is_made_of_it(scalar, enlarged):
     ("f", "numbers", "programs"),
     [
         (lambda x, t: x * (2**t), (2, 3, -1, -2, 0), 2),
-        (lambda x, t: x * (t**t), (2, 3, -1, -2, 1), 2),
         (lambda x, t: x * (t**-1) + t**2, (2, 3, -1, -2, 1), 1),
         (lambda x, t: x * (t**0.5), (4.0, 2.0, -1.0, -2.0, 0.0), 2),
         (lambda x, t: x * ((-8.0) ** t), (2.0, 0.5, math.inf, 1.5, 3.0), 2),
-        (lambda x, t: x * (2.5**t), (2.0, 0.5, -1.0), 1),
-        (lambda x, t: x + t**2.0, (2.0, 0.5, -1.5), 1),
-        (lambda x, t: (2**t, x), (2, 3, -1, -2), 2),
         (lambda x, t: x * t**2, (1j, 2 + 1j, 0j), 1),
     ],
 )
 @pytest.mark.parametrize("kind", [np.asarray, mg.asarray])
 def test_the_class_of_a_power_depends_on_the_numbers(f, numbers, programs, kind):
     same(f, *[(kind([1, 2, 3]), t) for t in (*numbers, *numbers)], programs=programs)
-
-
-def test_views_and_tensors_follow():
-    def rows(x):
-        first, second, _ = x
-        part = x[0, ...]
-        x[0] = x[1] * 2.0
-        second += 1.0
-        return first * 1.0, part[0]
-
-    same(rows, (M,), (M + 1.0,), (M,))
-
-    def tensor(x):
-        a = x[0]
-        x[0] = 10.0
-        return a
-
-    same(tensor, (mg.asarray(X),), (mg.asarray(X + 1.0),), (mg.asarray(X),))
-
-
-def test_arrays_without_axes_are_written_and_scalars_are_not():
-    def arrays(x):
-        a, b = x.copy(), np.zeros_like(x)
-        c, d = a, b
-        a += 1.0
-        b += 2.0
-        x += 1.0
-        x += 2.0
-        return c * 1.0, d * 1.0
-
-    def scalars(x):
-        a, b = np.trace(x), x.sum()
-        c, d = a, b
-        a += 1.0
-        b += 1.0
-        return a, b, c, d
-
-    same(arrays, (np.array(1.0),), (np.array(2.0),), (np.array(3.0),))
-    same(scalars, (M,), (M + 1.0,), (M,))
-
-
-def test_arrays_that_are_made_inside_are_written():
-    def filled(x):
-        a, b, c = np.zeros_like(x), np.zeros(3, like=x), np.empty_like(x, shape=(2, 3))
-        for i in range(3):
-            a[i] = x[i] * 2.0
-        b += x
-        c[0], c[1] = a, b
-        return a, b, c
-
-    same(filled, (X,), (X + 1.0,), (X,))
-    found = func.compile(lambda x: (lambda a: a.__setitem__(0, x[1]) or a)(mg.zeros(3)))
-    for k in range(3):
-        np.testing.assert_array_equal(found(X + k), [2.0 + k, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -215,12 +137,6 @@ def rebound(state):
             ({"w": X},),
             "a container among its arguments, which has other parts now",
         ),
-        (
-            lambda p: p.pop("w"),
-            ({"w": X},),
-            "a container among its arguments, which has other parts now",
-        ),
-        (lambda out, x: out.append(x * 2.0), ([], X), "a container among its arguments"),
         (lambda p: p.__setitem__(0, 5), ([1, X],), r"args\[0\]\[0\], which is another object now"),
         (rebound, (State(X),), r"args\[0\]\.w, which is another object now"),
     ],
@@ -233,16 +149,6 @@ def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
         func.compile(f)(*args)
 
 
-def test_containers_may_be_written_with_what_they_hold():
-    def augmented(p):
-        for name in p:
-            p[name] *= 2.0
-        p["w"] = p["w"]
-        return State(p["w"] * 1.0, 3).w
-
-    same(augmented, ({"w": X, "v": M},), ({"w": X + 1.0, "v": M},), ({"w": X, "v": M},))
-
-
 # ----- Arguments that are equal, and are not the same -----
 
 
@@ -252,14 +158,6 @@ def test_equal_values_of_other_classes_are_others():
     for _ in range(3):
         for n in (1, 1.0, True):
             equal(f(whole, (n,)), whole * n)
-    same(
-        lambda x, n: x * math.copysign(1.0, n[0]),
-        (X, (0.0,)),
-        (X, (-0.0,)),
-        (X, (0.0,)),
-        programs=2,
-        static_argnums=1,
-    )
     same(
         lambda x, n: x * next(iter(n)),
         (whole, frozenset([1])),
@@ -275,14 +173,6 @@ def test_equal_values_of_other_classes_are_others():
 
 def test_slices_are_static():
     same(lambda x, part: x[part], (X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2)), programs=2)
-    same(
-        lambda x, part: x[part],
-        (X, slice(0, 2)),
-        (X, slice(1, 2)),
-        (X, slice(0, 2)),
-        programs=2,
-        static_argnums=1,
-    )
 
 
 def test_static_arguments_by_name_and_from_the_end():
@@ -315,11 +205,9 @@ def test_static_arguments_by_name_and_from_the_end():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"static_argnums": None}, "static_argnums must be an int or a tuple of ints, not None"),
         ({"static_argnums": 1.0}, "static_argnums must be an int or a tuple of ints, not 1.0"),
         ({"arena": None}, "arena must be an int of at least 0, not None"),
         ({"max_programs": -1}, "max_programs must be an int of at least 1, not -1"),
-        ({"check": 1}, "check must be 'first', True or False, not 1"),
         ({"check": np.ones(2)}, "check must be 'first', True or False, not array"),
     ],
 )
@@ -359,14 +247,6 @@ def left(x):
         return x
 
 
-def elsewhere(x):
-    with np.errstate(all="raise"):
-        try:
-            return np.log(x)
-        except FloatingPointError:
-            return x * 0.0
-
-
 @pytest.mark.parametrize(
     ("f", "why", "bad", "good"),
     [
@@ -389,14 +269,8 @@ def elsewhere(x):
             (X,),
         ),
         (left, "it catches the error that is raised when values leave it", (X,), (X + 1.0,)),
-        (
-            elsewhere,
-            "a mode of numpy is entered inside of it, as numpy.errstate is one",
-            (X,),
-            (-X,),
-        ),
     ],
-    ids=["operation", "number", "int", "conversion", "errstate"],
+    ids=["operation", "number", "int", "conversion"],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_is_caught_inside_is_no_program(f, why, bad, good):
@@ -406,9 +280,6 @@ def test_what_is_caught_inside_is_no_program(f, why, bad, good):
     for args in (bad, good, bad, good):
         equal(g(*args), f(*args))
     assert g.programs == ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        same(f, good, good, bad, bad, good, bad, programs=None)
 
 
 def test_a_written_argument_that_the_function_also_finds_elsewhere():
@@ -543,54 +414,9 @@ def test_a_result_may_differ_by_the_rounding_of_what_it_was_computed_from():
         np.testing.assert_allclose(g(x), values(f(x)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod"])
-def test_numbers_in_augmented_assignments(name):
-    function = getattr(operator, name)
-
-    def f(x, t):
-        function(x, t)
-        function(x[1:], 2 * t)
-        row = x[0]
-        function(row, t)
-        return mg.sum(x) * 1.0
-
-    def inside(x, t):
-        y = x * 1.0
-        function(y, t)
-        return mg.sum(y * y)
-
-    for t in (2.0, 3):
-        for wrapped in (np.array, mg.asarray):
-            g = func.compile(f)
-            for k in range(3):
-                own, ours = wrapped(M + k), wrapped(M + k)
-                f(own, t), g(ours, t)
-                np.testing.assert_allclose(
-                    np.asarray(values(ours)), np.asarray(values(own)), rtol=1e-14
-                )
-            assert len(g.programs) == 1
-    g = func.compile(func.grad(inside))
-    for k in range(3):
-        np.testing.assert_allclose(g(M + k, 2.0), func.grad(inside)(M + k, 2.0), rtol=1e-13)
-
-
 def test_numbers_are_no_operands_of_matmul():
     with pytest.raises(TypeError, match="unsupported operand"):
         func.compile(lambda x, t: x @ t)(M, 2.0)
-
-
-def test_arrays_of_numpys_functions_are_arrays():
-    def f(x):
-        z = np.zeros_like(x)
-        z[0] = x[1]
-        element, total = z[0, 1], z.sum()
-        before, whole = element, total
-        element += 1.0
-        total *= 2.0
-        z[0, 0], z[0, 1] = z[0, 1], z[0, 0]
-        return before, whole, element, total, z
-
-    same(f, (M,), (M + 1.0,), (M,))
 
 
 @pytest.mark.parametrize(
@@ -598,12 +424,8 @@ def test_arrays_of_numpys_functions_are_arrays():
     [
         (lambda x, n: (~n, x * ~n), (2, -3, 0), 1),
         (lambda x, n: (n & 6, 6 & n, n | 8, n ^ 5, 5 ^ n, n << 2, 9 >> n), (2, 1, 3), 1),
-        (lambda x, n: (n & x.astype(int), x.astype(int) | n, n << x.astype(int)), (2, 1, 3), 1),
-        (lambda x, n: (pow(n, 3, 7), x), (2, 4, 2), 2),
         (lambda x, n: (pow(n, n, n + 5), x), (2, 4, 2), 2),
         (lambda x, n: (divmod(n, 3), divmod(7, n)), (2, 4, -5), 1),
-        (lambda x, n: (divmod(n, x), divmod(x, n)), (2, 4, -5), 1),
-        (lambda x, n: (divmod(n, x), divmod(x, n)), (2.5, -0.5), 1),
         (lambda x, n: (divmod(n, x), divmod(x, n), divmod(x[0], n)), (True,), 1),
         (lambda x, n: (divmod(x, 2.0), divmod(2.0, x), divmod(x, x[::-1]), x * n), (1.0, 2.0), 1),
     ],

@@ -30,13 +30,8 @@ def written(xp, x):
 
 MADE = {
     "ones": lambda xp, x: xp.ones(3, dtype=xp.float64),
-    "zeros": lambda xp, x: xp.zeros(3, dtype=xp.float64) + 1.0,
     "eye": lambda xp, x: xp.sum(xp.eye(3, dtype=xp.float64), axis=0),
-    "full": lambda xp, x: xp.full(3, 1.0, dtype=xp.float64),
-    "asarray": lambda xp, x: xp.asarray([1.0, 1.0, 1.0], dtype=xp.float64),
     "asarray of a raw one": lambda xp, x: xp.asarray(raw(xp, np.ones(3))),
-    "ones_like": lambda xp, x: xp.ones_like(x),
-    "arange": lambda xp, x: xp.astype(xp.arange(3) >= 0, xp.float64),
     "written": written,
 }
 
@@ -66,71 +61,6 @@ def function(xp, ones):
     return Own.apply
 
 
-def with_setup(xp, ones):
-    class Own(Function):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def forward(x, y):
-            return ones(x) * 2 * x * x + x * y * ones(x), ones(x) * 3
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            x, y = inputs
-            one = ones(x)
-            ctx.save_for_backward(x, y, one)
-            ctx.save_for_forward(x, y, one)
-            ctx.two = one * 2
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return function_backward(ctx, g, ones), g * ctx.saved_tensors[0] * ctx.saved_tensors[2]
-
-        @staticmethod
-        def jvp(ctx, a, b):
-            x, y, one = ctx.saved_tensors
-            return (ctx.two * 2 * x + y) * a * ones(x) + x * b * one, None
-
-    return lambda x, y: Own.apply(x, y)[0] + (Own.apply(x, y)[1] - 3.0)
-
-
-def function_backward(ctx, g, ones):
-    x, y, _ = ctx.saved_tensors
-    return g * (ctx.two * 2 * x + y) * ones(x)
-
-
-def with_vmap(xp, ones):
-    class Own(Function):
-        @staticmethod
-        def forward(x, y):
-            return ones(x) * 2 * x * x + x * y * ones(x)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g):
-            x, y = ctx.saved_tensors
-            return g * (4 * x + y) * ones(x), g * x * ones(x)
-
-        @staticmethod
-        def jvp(ctx, a, b):
-            x, y = ctx.saved_tensors
-            return (4 * x + y) * a * ones(x) + x * b
-
-        @staticmethod
-        def vmap(info, in_dims, x, y):
-            x, y = (
-                v if d is None else xp.moveaxis(v, d, 0)
-                for v, d in zip((x, y), in_dims, strict=True)
-            )
-            return Own.apply(x, y) if in_dims == (0, 0) else 2 * x * x * ones(x) + x * y, 0
-
-    return Own.apply
-
-
 def vjp_rule(xp, ones):
     @func.custom_vjp
     def own(x, y):
@@ -156,7 +86,7 @@ def jvp_rule(xp, ones):
     return own
 
 
-KINDS = {f.__name__: f for f in (function, with_setup, with_vmap, vjp_rule, jvp_rule)}
+KINDS = {f.__name__: f for f in (function, vjp_rule, jvp_rule)}
 
 
 def one(x):
@@ -205,17 +135,8 @@ ONE = {
     "jacrev": (func.jacrev, lambda x: np.diag(slope(x))),
     "jacfwd": (func.jacfwd, lambda x: np.diag(slope(x))),
     "hessian": (lambda f: func.hessian(total(f)), lambda x: 6 * EYE),
-    "hvp": (
-        lambda f: lambda x: func.hvp(total(f), (x,), (one(x),))[1][0],
-        lambda x: 6 * np.ones(3),
-    ),
     "jacrev of grad": (lambda f: func.jacrev(func.grad(total(f))), lambda x: 6 * EYE),
-    "jacfwd of grad": (lambda f: func.jacfwd(func.grad(total(f))), lambda x: 6 * EYE),
     "jacrev of jvp": (lambda f: func.jacrev(along(f)), lambda x: 6 * EYE),
-    "jacrev of jacrev": (
-        lambda f: func.jacrev(func.jacrev(f)),
-        lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE),
-    ),
     "jacfwd of jacfwd": (
         lambda f: func.jacfwd(func.jacfwd(f)),
         lambda x: 6 * np.einsum("ij,jk->ijk", EYE, EYE),
@@ -224,10 +145,6 @@ ONE = {
         lambda f: func.grad(lambda x: total(func.grad(total(f)))(x)),
         lambda x: 6 * np.ones(3),
     ),
-    "jvp of grad": (lambda f: along(func.grad(total(f))), lambda x: 6 * np.ones(3)),
-    "grad of jvp": (lambda f: func.grad(total(along(f))), lambda x: 6 * np.ones(3)),
-    "jvp of jvp": (lambda f: along(along(f)), lambda x: 6 * np.ones(3)),
-    "linearize of grad": (lambda f: linear(func.grad(total(f))), lambda x: 6 * np.ones(3)),
 }
 MANY = {
     "vmap": (func.vmap, lambda: each(lambda x: 3 * x * x + C * x)),
@@ -235,36 +152,15 @@ MANY = {
         f"vmap of {name}": (lambda f, t=t: func.vmap(t(f)), lambda e=e: each(e))
         for name, (t, e) in ONE.items()
     },
-    "vmap of vmap of grad": (
-        lambda f: (
-            lambda r: func.vmap(func.vmap(func.grad(total(f))))(
-                mg.namespace(mg.asarray(r)).stack([mg.asarray(r), mg.asarray(r)])
-            )[1, ...]
-        ),
-        lambda: each(slope),
-    ),
     "grad of vmap": (lambda f: func.grad(total(func.vmap(f))), lambda: each(slope)),
     "jvp of vmap": (lambda f: along(func.vmap(f)), lambda: each(slope)),
-    "vjp of vmap": (lambda f: back(func.vmap(f)), lambda: each(slope)),
     "grad of vmap of grad": (
         lambda f: func.grad(total(func.vmap(func.grad(total(f))))),
-        lambda: np.full((4, 3), 6.0),
-    ),
-    "grad of vmap of jvp": (
-        lambda f: func.grad(total(func.vmap(along(f)))),
         lambda: np.full((4, 3), 6.0),
     ),
     "jvp of vmap of grad": (
         lambda f: along(func.vmap(func.grad(total(f)))),
         lambda: np.full((4, 3), 6.0),
-    ),
-    "vmap of grad of vmap": (
-        lambda f: (
-            lambda r: func.vmap(func.grad(total(func.vmap(f))))(
-                mg.namespace(mg.asarray(r)).stack([mg.asarray(r), mg.asarray(r)])
-            )[0, ...]
-        ),
-        lambda: each(slope),
     ),
 }
 

@@ -23,7 +23,6 @@ from multigrad.autograd.function import Function, once_differentiable
 
 X = np.asarray([0.1, 0.5, -0.3])
 P = np.exp(X) / np.exp(X).sum()
-HESSIAN = np.diag(P) - np.outer(P, P)
 V = np.asarray([1.0, -2.0, 0.5])
 REACHED = (
     "a second derivative reached an array that forward computed and kept.*custom_vjp.*gradgradcheck"
@@ -65,28 +64,11 @@ def saved(xp):
     return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
 
 
-def attribute(xp):
-    def keep(ctx, x, p):
-        ctx.p = p
-
-    return logsumexp(xp, keep, lambda ctx: ctx.p)
-
-
 def nested_attribute(xp):
     def keep(ctx, x, p):
         ctx.notes = {"p": [(1, p)]}
 
     return logsumexp(xp, keep, lambda ctx: ctx.notes["p"][0][1])
-
-
-def detached(xp):
-    """`detach()` in forward says nothing, since nothing there has a history."""
-
-    def keep(ctx, x, p):
-        ctx.save_for_backward(p.detach())
-        ctx.save_for_forward(p.detach())
-
-    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
 
 
 def written(xp):
@@ -101,14 +83,6 @@ def written(xp):
         ctx.save_for_forward(both)
 
     return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0][1, ...])
-
-
-def under_no_grad(xp):
-    def keep(ctx, x, p):
-        with mg.no_grad():
-            ctx.p = p * 1
-
-    return logsumexp(xp, keep, lambda ctx: ctx.p)
 
 
 def by_another_function(xp):
@@ -158,35 +132,11 @@ def from_setup(xp):
     return LogSumExp.apply
 
 
-def by_grad(xp):
-    def keep(ctx, x, p):
-        ctx.p = func.grad(lambda x: xp.log(xp.sum(xp.exp(x))))(x)
-
-    return logsumexp(xp, keep, lambda ctx: ctx.p)
-
-
 def by_a_tangent(xp):
     def keep(ctx, x, p):
         ctx.p = func.jvp(lambda p: p, (xp.ones_like(p),), (p,))[1]
 
     return logsumexp(xp, keep, lambda ctx: ctx.p)
-
-
-def by_functional(xp):
-    def keep(ctx, x, p):
-        ctx.p = mg.autograd.functional.vjp(lambda v: v * p, xp.ones_like(x), xp.ones_like(x))[1]
-
-    return logsumexp(xp, keep, lambda ctx: ctx.p)
-
-
-def copied(xp):
-    """Kept is what `tensor` makes of it."""
-
-    def keep(ctx, x, p):
-        ctx.save_for_backward(mg.tensor(p))
-        ctx.save_for_forward(mg.tensor(p))
-
-    return logsumexp(xp, keep, lambda ctx: ctx.saved_tensors[0])
 
 
 def made_data(xp):
@@ -199,21 +149,7 @@ def made_data(xp):
 
 WAYS = pytest.mark.parametrize(
     "way",
-    [
-        saved,
-        attribute,
-        nested_attribute,
-        detached,
-        written,
-        under_no_grad,
-        by_another_function,
-        from_setup,
-        by_grad,
-        by_a_tangent,
-        by_functional,
-        copied,
-        made_data,
-    ],
+    [saved, nested_attribute, written, by_another_function, from_setup, by_a_tangent, made_data],
 )
 
 
@@ -244,25 +180,16 @@ SECOND = {
     "grad of grad": lambda f: func.grad(lambda x: func.grad(f)(x)[0]),
     "jvp of grad": lambda f: along(func.grad(f)),
     "grad of jvp": lambda f: func.grad(along(f)),
-    "jvp of jvp": lambda f: along(along(f)),
-    "linearize of grad": lambda f: lambda x: func.linearize(func.grad(f), x)[1](ones(x)),
-    "vjp of grad": lambda f: lambda x: func.vjp(func.grad(f), x)[1](ones(x))[0],
     "hvp": lambda f: lambda x: func.hvp(f, (x,), (ones(x),))[1][0],
     "grad of vmap of grad": lambda f: func.grad(lambda x: over_rows(func.grad(f))(x)[0]),
-    "jvp of vmap of grad": lambda f: along(over_rows(func.grad(f))),
-    "grad of grad of vmap": lambda f: func.grad(lambda x: func.grad(over_rows(f))(x)[0]),
-    "grad of vmap of jvp": lambda f: func.grad(over_rows(along(f))),
     "vmap of jacrev of grad": lambda f: over_rows(func.jacrev(func.grad(f))),
     "vmap of hessian": lambda f: over_rows(func.hessian(f)),
 }
 FIRST = {
     "grad": lambda f: func.grad(f),
     "jvp": along,
-    "vjp": lambda f: lambda x: func.vjp(f, x)[1](ones(func.vjp(f, x)[0]))[0],
     "jacrev": func.jacrev,
-    "jacfwd": func.jacfwd,
     "vmap of grad": lambda f: over_rows(func.grad(f)),
-    "vmap of jvp": lambda f: over_rows(along(f)),
     "grad of vmap": lambda f: func.grad(over_rows(f)),
 }
 
@@ -345,35 +272,6 @@ class TestWhatForwardComputed:
                 f(xp.asarray(x), forward_ad.make_dual(xp.asarray(y), xp.asarray(y)))
             )
 
-    def test_batched_passes(self, xp):
-        f = saved(xp)
-        t = xp.asarray(raw(xp, X), requires_grad=True)
-        (g,) = mg.autograd.grad(f(t), t, create_graph=True)
-        with pytest.raises(RuntimeError, match=REACHED):
-            mg.autograd.grad(g, t, xp.eye(3, dtype=t.dtype), is_grads_batched=True)
-
-    def test_gradients_inside_forward(self, xp):
-        """What a pass inside of forward computes is computed of the inputs, too."""
-
-        class Slope(Function):
-            @staticmethod
-            def forward(ctx, x):
-                with mg.enable_grad():
-                    inner = x.detach().requires_grad_()
-                    assert inner.is_leaf and inner.requires_grad
-                    (ctx.slope,) = mg.autograd.grad(xp.sum(xp.sin(inner)), inner)
-                return xp.sum(xp.sin(x))
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * ctx.slope
-
-        t = xp.asarray(raw(xp, X), requires_grad=True)
-        (g,) = mg.autograd.grad(Slope.apply(t), t, create_graph=True)
-        np.testing.assert_allclose(values(g), np.cos(X))
-        with pytest.raises(RuntimeError, match=REACHED):
-            mg.autograd.grad(xp.sum(g), t)
-
     def test_recorded_inside_forward(self, xp):
         """With enable_grad, of what was computed before: a pass inside of forward ends there, one
         after it raises.
@@ -401,8 +299,6 @@ class TestWhatForwardComputed:
             mg.autograd.grad(xp.sum(g), t)
 
     def test_gradients_that_leaves_have_inside_forward(self, xp):
-        """As those that `autograd.grad` returns."""
-
         class Slope(Function):
             @staticmethod
             def forward(ctx, x):
@@ -517,32 +413,6 @@ class TestWhatForwardComputed:
         xp.sum(g).backward()
         np.testing.assert_allclose(values(w.grad), 1.0)
 
-    def test_functional_derivatives_inside_forward(self, xp):
-        """They differentiate at the level where forward runs: under another one they would silently
-        be zeros.
-        """
-
-        class Slopes(Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.save_for_backward(x)
-                return mg.autograd.functional.vjp(xp.sin, x, xp.ones_like(x))[1]
-
-            @staticmethod
-            def backward(ctx, g):
-                return -g * xp.sin(ctx.saved_tensors[0])
-
-            @staticmethod
-            def jvp(ctx, t):
-                return t
-
-        x = raw(xp, X)
-        np.testing.assert_allclose(values(func.jvp(Slopes.apply, (x,), (x,))[0]), np.cos(X))
-        y, g = func.value_and_grad(lambda x: xp.sum(Slopes.apply(x)))(
-            xp.asarray(x, requires_grad=True)
-        )
-        np.testing.assert_allclose([*values(g), values(y)], [*-np.sin(X), np.cos(X).sum()])
-
     def test_what_forward_recorded_is_differentiated_later(self, xp):
         """A backward that pulls through what forward recorded takes no second derivative: what
         forward computed before is a constant to it.
@@ -656,20 +526,14 @@ class TestWhatStaysKnown:
 
         f = lambda x: xp.sum(Exp.apply(x))
         E = np.exp(X)
-        for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of hessian"):
+        for name in ("jacrev of grad", "hessian", "vmap of hessian", "grad of jvp", "hvp"):
             np.testing.assert_allclose(
                 values(SECOND[name](f)(raw(xp, X))),
-                np.diag(E),
+                E if name in ("grad of jvp", "hvp") else np.diag(E),
                 rtol=1e-12,
                 atol=1e-12,
                 err_msg=name,
             )
-        for name in ("jvp of grad", "linearize of grad", "vjp of grad", "hvp"):
-            np.testing.assert_allclose(
-                values(SECOND[name](f)(raw(xp, X))), E, rtol=1e-12, err_msg=name
-            )
-        np.testing.assert_allclose(values(SECOND["grad of jvp"](f)(raw(xp, X))), E, rtol=1e-12)
-        np.testing.assert_allclose(values(SECOND["jvp of jvp"](f)(raw(xp, X))), E.sum(), rtol=1e-12)
 
     def test_constants(self, xp):
         """Weights, a dropout mask in the dtype of the input, a step of the input, integers."""
@@ -758,21 +622,6 @@ class TestWhatStaysKnown:
         )
         assert mg.autograd.grad(xp.sum(g), t, allow_unused=True) == (None,)
         assert "`.array`" in inspect.getdoc(Function)
-
-    def test_custom_vjp_differentiates_what_fwd_computes(self, xp):
-        @func.custom_vjp
-        def logsumexp(x):
-            return xp.log(xp.sum(xp.exp(x)))
-
-        def fwd(x):
-            e = xp.exp(x)
-            return xp.log(xp.sum(e)), e / xp.sum(e)
-
-        logsumexp.defvjp(fwd, lambda p, g: (g * p,))
-        for name in ("jacrev of grad", "jacfwd of grad", "hessian", "vmap of hessian"):
-            np.testing.assert_allclose(
-                values(SECOND[name](logsumexp)(raw(xp, X))), HESSIAN, rtol=1e-11, err_msg=name
-            )
 
 
 class TestInsideForward:
@@ -891,11 +740,6 @@ class TestInsideForward:
         assert out.grad_fn.y == "done"
 
 
-def test_the_docstring_says_it():
-    text = " ".join(inspect.getdoc(Function).split())
-    assert "second derivative" in text and "custom_vjp" in text and "gradgradcheck" in text
-
-
 ROWS = np.arange(1.0, 7.0).reshape(2, 3) / 4
 
 
@@ -934,44 +778,3 @@ class TestFunctionThatKeepsADictionary:
         )(raw(xp, ROWS), raw(xp, ROWS[0]))
         close(dx, np.cos(ROWS) * ROWS[0])
         close(dw, np.sin(ROWS).sum(0))
-
-    def test_vmap_of_grad(self, xp):
-        f = self.apply(xp)
-        each = func.vmap(
-            func.grad(lambda x, w: xp.sum(f(x, w)), argnums=(0, 1)), in_axes=(0, None)
-        )(raw(xp, ROWS), raw(xp, ROWS[0]))
-        close(each[0], np.cos(ROWS) * ROWS[0])
-        close(each[1], np.sin(ROWS))
-
-    def test_no_cycle_keeps_what_it_computed(self, xp):
-        """What forward returned had the node as its history, and the node kept it."""
-        kept = []
-
-        class Doubled(Function):
-            generate_vmap_rule = True
-
-            @staticmethod
-            def forward(ctx, x):
-                y = x * 2
-                kept.append(weakref.ref(y))
-                return y
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * 2
-
-        gc.disable()
-        try:
-            close(
-                func.grad(lambda x: xp.sum(func.vmap(Doubled.apply)(x)))(raw(xp, ROWS)),
-                np.full(ROWS.shape, 2),
-            )
-            assert [r() for r in kept] == [None]
-        finally:
-            gc.enable()
-
-    def test_backward_of_a_batch_that_outlived_the_transformation(self, xp):
-        w = xp.asarray(ROWS[0], requires_grad=True)
-        f = self.apply(xp)
-        xp.sum(func.vmap(f, in_axes=(0, None))(raw(xp, ROWS), w)).backward()
-        close(w.grad, np.sin(ROWS).sum(0))

@@ -12,7 +12,6 @@ import inspect
 import textwrap
 import weakref
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -44,23 +43,6 @@ class TestDerivatives:
         out, t = func.jvp(f, (x, y), (y, x))
         assert type(out) is type(t) is type(x)
         close(t, np.cos([0.5, 1]) * [4, 9] + np.sin([0.5, 1]) * [0.5, 1])
-
-    @KINDS
-    @pytest.mark.parametrize(
-        "modes", ["".join(m) for n in (1, 2, 3) for m in product("fr", repeat=n)]
-    )
-    def test_up_to_third_derivatives(self, xp, kind, modes):
-        f = kind(xp)
-        g = lambda x: f(x, x * x)
-        for mode in modes:
-            g = D[mode](g, xp)
-        x, s, c = 0.7, np.sin(0.7), np.cos(0.7)
-        expected = [
-            2 * x * s + x * x * c,
-            2 * s + 4 * x * c - x * x * s,
-            6 * c - 6 * x * s - x * x * c,
-        ][len(modes) - 1]
-        np.testing.assert_allclose(float(g(raw(xp, x))), expected, rtol=1e-12)
 
     @CUBES
     @pytest.mark.parametrize(
@@ -119,37 +101,6 @@ class TestDerivatives:
             assert not f(x, y).requires_grad
 
     @KINDS
-    def test_levels_over_tensors(self, xp, kind):
-        f = kind(xp)
-        y = xp.asarray(np.array([2.0, 3.0]), requires_grad=True)
-        g = func.grad(lambda x: xp.sum(f(x, y)))(raw(xp, [0.5, 1.0]))
-        close(mg.autograd.grad(xp.sum(g), y)[0], np.cos([0.5, 1]))
-        _, t = func.jvp(lambda x: f(x, y), (raw(xp, [0.5, 1.0]),), (raw(xp, [1.0, 1.0]),))
-        close(mg.autograd.grad(xp.sum(t), y)[0], np.cos([0.5, 1]))
-
-    @KINDS
-    def test_the_other_transformations(self, xp, kind):
-        f = kind(xp)
-        x, y = raw(xp, [0.5, 1.0]), raw(xp, [2.0, 3.0])
-        s, c = np.sin([0.5, 1]), np.cos([0.5, 1])
-        close(func.jacfwd(f)(x, y), np.diag(c * [2, 3]))
-        close(func.jacfwd(func.grad(lambda x: xp.sum(f(x, y))))(x), np.diag(-s * [2, 3]))
-        _, push = func.linearize(f, x, y)
-        close(push(y, x), c * [4, 9] + s * [0.5, 1])
-        close(
-            func.grad(lambda x: xp.sum(func.linearize(f, x, y)[1](y, y)))(x),
-            -s * [4, 9] + c * [2, 3],
-        )
-        total = lambda x: xp.sum(f(x, x * x))
-        found = func.hvp(total, (x,), (y,))[1][0]
-        X = np.array([0.5, 1.0])
-        close(found, (2 * s + 4 * X * c - X * X * s) * [2, 3])
-        close(
-            mg.autograd.functional.hessian(total, xp.asarray(X)),
-            np.diag(2 * s + 4 * X * c - X * X * s),
-        )
-
-    @KINDS
     def test_forward_ad(self, xp, kind):
         ad = mg.autograd.forward_ad
         with ad.dual_level():
@@ -195,14 +146,6 @@ class TestDerivatives:
         del calls[:]
         func.jvp(f, (x,), (x,))
         assert calls == ["fwd", "bwd"]
-
-    def test_residuals_of_forward_mode_alone_are_not_moved(self, xp):
-        calls = []
-        f = func.custom_vjp(lambda x: x * x)
-        f.defvjp(lambda x: calls.append("fwd") or (x * x, x * 2), lambda r, g: (r * g,))
-        _, t = func.jvp(f, (raw(xp, [3.0]),), (raw(xp, [1.0]),))
-        assert calls == ["fwd"]
-        close(t, [6])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -384,56 +327,28 @@ def test_the_examples(xp):
     close(func.grad(lambda x: xp.sum(names["log1pexp"](x)))(x), 1 / (1 + np.exp([1, -0.5, -3])))
 
 
-class TestJax:
-    jax = staticmethod(lambda: pytest.importorskip("jax"))
+def test_the_text_of_rules_is_that_of_jax():
+    """Under jit, and in forward mode, where JAX refuses."""
+    jax = pytest.importorskip("jax")
+    xp = mg.namespace("jax")
+    x, y = raw(xp, [0.5, 1.0]), raw(xp, [2.0, 3.0])
 
-    def test_as_jax(self):
-        """The same text of rules through both, under jit."""
-        jax = self.jax()
-        xp = mg.namespace("jax")
-        x, y = raw(xp, [0.5, 1.0]), raw(xp, [2.0, 3.0])
-
-        def clipped(lib, np_like):
-            f = lib.custom_vjp(lambda x, y: np_like.sin(x) * y)
-            f.defvjp(
-                lambda x, y: (f(x, y), (np_like.cos(x), np_like.sin(x), y)),
-                lambda r, g: (r[0] * g * r[2] * 3, r[1] * g),
-            )
-            h = lib.custom_jvp(lambda x, y: f(x, y) * x)
-            h.defjvp(lambda p, t: (h(*p), f(*p) * t[0] * 5 + t[1]))
-            return lambda x, y: np_like.sum(f(h(x, y), y))
-
-        ours, theirs = clipped(func, xp), clipped(jax, jax.numpy)
-        np.testing.assert_allclose(
-            jax.jit(func.grad(ours))(x, y), jax.grad(theirs)(x, y), rtol=1e-12
+    def made(lib, xp):
+        f = lib.custom_vjp(lambda x, y: xp.sin(x) * y)
+        f.defvjp(
+            lambda x, y: (f(x, y), (xp.cos(x), xp.sin(x), y)),
+            lambda r, g: (r[0] * g * r[2] * 3, r[1] * g),
         )
-        found = jax.jit(lambda x, y: func.grad(lambda x: xp.sum(func.grad(ours)(x, y) * y))(x))(
-            x, y
-        )
-        np.testing.assert_allclose(
-            found, jax.grad(lambda x: jax.numpy.sum(jax.grad(theirs)(x, y) * y))(x), rtol=1e-12
-        )
-        found = jax.jit(lambda x, y: func.jvp(ours, (x, y), (y, x))[1])(x, y)  # where jax refuses
-        grads = jax.grad(theirs, (0, 1))(x, y)
-        np.testing.assert_allclose(found, jax.numpy.sum(grads[0] * y + grads[1] * x), rtol=1e-12)
+        h = lib.custom_jvp(lambda x, y: f(x, y) * x)
+        h.defjvp(lambda p, t: (h(*p), f(*p) * t[0] * 5 + t[1]))
+        return lambda x, y: xp.sum(f(h(x, y), y))
 
-
-def test_dropping_the_result_frees_everything():
-    xp = mg.namespace("numpy")
-    gc.collect()
-    gc.disable()
-    try:
-        for kind in (sine_vjp, sine_jvp):
-            f = kind(xp)
-            x, y = (xp.asarray(np.ones(3), requires_grad=True) for _ in range(2))
-            x2 = x * 2
-            out = f(x2, y)
-            watched = [weakref.ref(v) for v in (out, out.grad_fn, x2, x2.grad_fn)]
-            mg.autograd.grad(xp.sum(mg.autograd.grad(xp.sum(out), x, create_graph=True)[0]), x)
-            del out, x2
-            assert [w() for w in watched] == [None] * 4
-    finally:
-        gc.enable()
+    ours = made(func, xp)
+    expected = jax.grad(made(jax, jax.numpy), (0, 1))(x, y)
+    for found, wanted in zip(jax.jit(func.grad(ours, (0, 1)))(x, y), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    along = jax.jit(lambda x, y: func.jvp(ours, (x, y), (y, x))[1])(x, y)
+    np.testing.assert_allclose(along, np.sum(expected[0] * y + expected[1] * x), rtol=1e-12)
 
 
 def test_the_call_keeps_no_arrays():

@@ -130,7 +130,6 @@ class TestJvp:
                 ValueError,
                 "tangents must have the structure of primals: expected a tuple of 1",
             ),
-            ("(x,)", "(x, x)", ValueError, "expected a tuple of 1, got tuple of 2"),
             (
                 "(x,)",
                 "(x[:1],)",
@@ -203,21 +202,6 @@ class TestNesting:
         expected = 60 * x**2 * s + 3 * 20 * x**3 * c - 3 * 5 * x**4 * s - x**5 * c
         np.testing.assert_allclose(float(f(raw(xp, x))), expected, rtol=1e-12)
 
-    def test_hessians(self, xp):
-        x = np.array([0.5, 1.5])
-        f = lambda x: x[0] ** 2 * xp.exp(x[1]) + xp.sum(x**3)
-        e = np.exp(1.5)
-        expected = [[2 * e + 3, e], [e, 0.25 * e + 9]]
-        for hessian in (func.jacfwd(func.grad(f)), func.jacfwd(func.jacfwd(f))):
-            close(hessian(raw(xp, x)), expected)
-        products = [
-            func.grad(lambda x, v=v: func.jvp(f, (x,), (v,))[1])(raw(xp, x))
-            for v in (raw(xp, [1.0, 0.0]), raw(xp, [0.0, 1.0]))
-        ]
-        close(np.stack([values(p) for p in products]), expected)
-        _, pullback = func.vjp(func.grad(f), raw(xp, x))
-        close(pullback(raw(xp, [1.0, 0.0]))[0], expected[0])
-
     def test_jvp_of_vjp_and_of_its_pullback(self, xp):
         x, u, v = (raw(xp, d) for d in ([1.0, 2.0], [3.0, 5.0], [7.0, 11.0]))
         _, t = func.jvp(lambda x: func.vjp(lambda x: x**3, x)[1](u)[0], (x,), (v,))
@@ -246,14 +230,6 @@ class TestNesting:
 
         _, t = func.jvp(f, (raw(xp, [1.0, 2.0]),), (raw(xp, [1.0, 1.0]),))
         close(t, 6 * 2 + 6 * 4 * 3)
-
-    def test_functional_inside(self, xp):
-        _, t = func.jvp(
-            lambda x: mg.autograd.functional.hessian(lambda y: xp.sum(y**3) * x[0], x),
-            (raw(xp, [1.0, 2.0]),),
-            (raw(xp, [1.0, 0.0]),),
-        )
-        close(t, [[6 + 6, 0], [0, 12]])
 
     def test_no_grad_inside_does_not_stop_the_tangent(self, xp):
         def f(x):
@@ -298,37 +274,11 @@ class TestJacfwd:
         close(tree["a"], np.diag([3.0, 4.0]))
         close(tree["b"][0], np.diag([1.0, 2.0]))
 
-    def test_aux_and_tensors(self, xp):
-        x = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        found, aux = func.jacfwd(lambda x: (x**2, x), has_aux=True)(x)
-        assert isinstance(found, mg.Tensor) and found.requires_grad and isinstance(aux, mg.Tensor)
-        close(mg.autograd.grad(xp.sum(found), x)[0], [2, 2])
-
-    def test_errors(self, xp):
-        x = raw(xp, [1.0, 2.0])
-        with pytest.raises(
-            RuntimeError,
-            match="jacfwd: expected every argument to be real, but number 0 is of dtype",
-        ):
-            func.jacfwd(lambda x: x)(raw(xp, [1.0], "complex128"))
-        with pytest.raises(RuntimeError, match="jacfwd: expected every output to be real"):
-            func.jacfwd(lambda x: x * 1j)(x)
-        with pytest.raises(
-            TypeError, match="cannot differentiate with respect to an array of dtype"
-        ):
-            func.jacfwd(lambda x: x)(raw(xp, [1], "int64"))
-        with pytest.raises(
-            ValueError, match="jacfwd: argnums names argument 3, but the function was called with 1"
-        ):
-            func.jacfwd(lambda x: x, argnums=3)(x)
+    def test_errors(self):
         with pytest.raises(
             TypeError, match="jacfwd: argnums must be an int or a tuple of ints, not 'a'"
         ):
             func.jacfwd(lambda x: x, argnums="a")
-        with pytest.raises(
-            ValueError, match="jacfwd: chunk_size must be an int above 0, or None, not 0"
-        ):
-            func.jacfwd(lambda x: x, chunk_size=0)
         with pytest.raises(
             ValueError, match="jacfwd: randomness must be 'error', 'different' or 'same', not 'foo'"
         ):
@@ -356,16 +306,6 @@ class TestLinearize:
                 and not values(found["c"]).any()
             )
         assert calls == [1]
-
-    def test_inside_and_over_others(self, xp):
-        x = raw(xp, [1.0, 2.0])
-        close(func.grad(lambda x: xp.sum(func.linearize(lambda y: y**3, x)[1](x)))(x), [9, 36])
-        close(along(lambda x: func.linearize(lambda y: y**3, x)[1](x), xp)(x), [9, 36])
-        _, push = func.linearize(func.grad(lambda x: xp.sum(x**3)), x)
-        close(push(raw(xp, [1.0, 1.0])), [6, 12])
-        t = xp.asarray(np.array([1.0, 2.0]), requires_grad=True)
-        _, push = func.linearize(lambda x: x**3, t)
-        close(mg.autograd.grad(xp.sum(push(raw(xp, [1.0, 1.0]))), t)[0], [6, 12])
 
     def test_errors(self, xp):
         x = raw(xp, [1.0, 2.0])
@@ -400,47 +340,3 @@ class TestMixed:
         out, t = func.jvp(lambda x, y: x * y, (x, v), (v, x))
         assert isinstance(out, mg.Tensor)
         close(t, [2, 5])
-
-
-class TestJit:
-    jax = staticmethod(lambda: pytest.importorskip("jax"))
-
-    def test_jit_of_each(self):
-        jax = self.jax()
-        xp = mg.namespace("jax")
-        f = lambda x: xp.sum(xp.sin(x) * x**2)
-        x, v = raw(xp, [1.0, 2.0]), raw(xp, [3.0, 4.0])
-        for g in (
-            lambda x, v: func.jvp(f, (x,), (v,))[1],
-            lambda x, v: func.jvp(func.grad(f), (x,), (v,))[1],
-            lambda x, v: func.jacfwd(func.grad(f))(x),
-            lambda x, v: func.linearize(f, x)[1](v),
-        ):
-            np.testing.assert_allclose(
-                np.asarray(jax.jit(g)(x, v)), np.asarray(g(x, v)), rtol=1e-12
-            )
-
-    def test_in_place_under_jit(self):
-        jax = self.jax()
-        xp = mg.namespace("jax")
-
-        def f(x):
-            y = xp.zeros(3, dtype=xp.float64)
-            y[0] = x[1] ** 2
-            y[1:] += x
-            z = x * 1
-            z[0] = x[1] ** 3
-            return y, z
-
-        x = raw(xp, [1.0, 2.0])
-        found = jax.jit(lambda x: func.jvp(f, (x,), (x,))[1])(x)
-        close(found[0], [8, 1, 2])
-        close(found[1], [24, 2])
-
-    def test_jax_transformations_over_ours(self):
-        jax = self.jax()
-        xp = mg.namespace("jax")
-        g = lambda x: func.jvp(lambda y: xp.sum(y**3), (x,), (xp.ones_like(x).array,))[1]
-        x = raw(xp, [1.0, 2.0])
-        close(jax.grad(g)(x), [6, 12])
-        close(jax.vmap(jax.grad(g))(x[None]), [[6, 12]])

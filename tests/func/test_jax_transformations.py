@@ -83,10 +83,6 @@ BOTH = {
     "grad": (func.grad(OURS), jax.grad(THEIRS)),
     "value_and_grad": (func.value_and_grad(OURS), jax.value_and_grad(THEIRS)),
     "per-example gradients": (PER_EXAMPLE["ours"], PER_EXAMPLE["theirs"]),
-    "hessian of the last layer": (
-        lambda p, x, t: func.hessian(lambda b: OURS([*p[:-1], (p[-1][0], b)], x, t))(p[-1][1]),
-        lambda p, x, t: jax.hessian(lambda b: THEIRS([*p[:-1], (p[-1][0], b)], x, t))(p[-1][1]),
-    ),
     "jvp of grad": (
         lambda p, x, t: func.jvp(lambda p: func.grad(OURS)(p, x, t), (p,), (p,))[1],
         lambda p, x, t: jax.jvp(lambda p: jax.grad(THEIRS)(p, x, t), (p,), (p,))[1],
@@ -101,18 +97,14 @@ def test_compiled_once_and_equal(problem, name):
     compiled, traces = counted(ours)
     found = compiled(*problem)
     close(found, jax.jit(theirs)(*problem))
-    # an example of each will do: eager JAX compiles each operation by itself
-    if name != "hessian of the last layer":
-        close(found, ours(*problem))
+    close(found, ours(*problem))
     compiled(*problem)
     compiled(problem[0], problem[1] * 2, problem[2])
     assert len(traces) == 1
 
 
 def test_a_training_step_with_tensors_and_updates_in_place(problem):
-    """Parameters as Tensors in and out of jit, momentum, and a view that is written through;
-    against eager, and the same in JAX.
-    """
+    """Parameters as Tensors in and out of jit, momentum, and a view that is written through."""
     parameters, x, t = problem
 
     def step(flat: Any, velocity: Any, x: Any, t: Any) -> Any:
@@ -144,20 +136,6 @@ def test_a_training_step_with_tensors_and_updates_in_place(problem):
     for a, b in zip(run(compiled), run(step), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
     assert len(traces) == 1
-
-    flat, velocity = (
-        [a for pair in parameters for a in pair],
-        [jnp.zeros_like(a) for pair in parameters for a in pair],
-    )
-    for _ in range(4):
-        gradients = jax.grad(lambda f: THEIRS([(f[0], f[1]), (f[2], f[3]), (f[4], f[5])], x, t))(
-            flat
-        )
-        velocity = [0.9 * v + g for v, g in zip(velocity, gradients, strict=True)]
-        flat = [p - 0.1 * v for p, v in zip(flat, velocity, strict=True)]
-        flat[0] = flat[0].at[0].multiply(0.5)
-    for a, b in zip(run(compiled)[1:], flat, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def work(f: Any, *args: Any) -> Counter[str]:
@@ -237,21 +215,9 @@ class TestWritesUnderEagerTransformations:
 
     PROGRAMS: ClassVar = {
         "vmap of grad": (lambda f: jax.vmap(func.grad(f)), lambda f: jax.vmap(jax.grad(f))),
-        "jacfwd of grad": (
-            lambda f: lambda x: jax.jacfwd(func.grad(f))(x[0]),
-            lambda f: lambda x: jax.hessian(f)(x[0]),
-        ),
         "grad of grad": (
             lambda f: lambda x: jax.grad(lambda a: jnp.sum(func.grad(f)(a)))(x[0]),
             lambda f: lambda x: jax.grad(lambda a: jnp.sum(jax.grad(f)(a)))(x[0]),
-        ),
-        "grad of jvp": (
-            lambda f: lambda x: jax.grad(lambda a: func.jvp(f, (a,), (a,))[1])(x[0]),
-            lambda f: lambda x: jax.grad(lambda a: jax.jvp(f, (a,), (a,))[1])(x[0]),
-        ),
-        "vmap of grad of a checkpoint": (
-            lambda f: jax.vmap(func.grad(func.checkpoint(f))),
-            lambda f: jax.vmap(jax.grad(f)),
         ),
         "plain Tensors": (
             lambda f: lambda x: jax.grad(lambda a: f(mg.asarray(a)).array)(x[0]),

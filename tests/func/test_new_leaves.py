@@ -28,15 +28,10 @@ DATA: dict[str, Callable[[Any], Any]] = {
 }
 TRANSFORMED: dict[str, Callable[..., Any]] = {
     "grad": lambda f, x: func.grad(lambda x: mg.sum(f(x)))(x),
-    "vjp": lambda f, x: func.vjp(f, x),
     "jvp": lambda f, x: func.jvp(f, (x,), (x,)),
-    "linearize": lambda f, x: func.linearize(f, x),
-    "jacfwd": lambda f, x: func.jacfwd(f)(x),
     "vmap of grad": lambda f, x: func.vmap(func.grad(lambda x: mg.sum(f(x))))(
         mg.stack([x, x]).array
     ),
-    "grad of vmap": lambda f, x: func.grad(lambda x: mg.sum(func.vmap(f)(mg.stack([x, x]))))(x),
-    "jvp of vmap": lambda f, x: func.jvp(lambda x: func.vmap(f)(mg.stack([x, x])), (x,), (x,)),
     "hessian": lambda f, x: func.hessian(lambda x: mg.sum(f(x) * x[0]))(x),
 }
 

@@ -18,16 +18,6 @@ from multigrad.errors import GradientError, LeakError
 
 
 class TestTransformations:
-    def test_two_backward_passes_inside(self, xp):
-        def f(x):
-            p = xp.ones(3, requires_grad=True)
-            xp.sum(p * p * x).backward()
-            xp.sum(p * x).backward()
-            return xp.sum(p.grad * p.grad)
-
-        x = np.array([1.0, 2.0, 3.0])
-        check(func.grad(f)(xp.asarray(x).array), 18 * x)
-
     def test_cotangents_go_by_name(self, xp):
         x = xp.asarray(np.ones(2))
         _, pullback = func.vjp(lambda y: {"a": y, "b": 2 * y}, x)
@@ -40,20 +30,6 @@ class TestTransformations:
     def test_output_that_does_not_depend_on_the_input_must_be_a_scalar(self):
         with pytest.raises(GradientError, match="scalar outputs"):
             func.grad(lambda x: np.ones(3))(np.ones(2))
-
-    def test_caller_s_array_is_never_written(self):
-        raw = np.array([1.0, 2.0])
-
-        def f(x):
-            y = x.astype(x.dtype, copy=False)
-            try:
-                y += 1
-            except GradientError:
-                y = y + 1
-            return mg.sum(y * x)
-
-        check(func.grad(f)(raw), [3, 5])
-        check(raw, [1, 2])
 
 
 def test_what_is_no_function():
@@ -84,28 +60,16 @@ class TestNothingIsLeftBehind:
     """
 
     @staticmethod
-    def without_grad(s):
-        with mg.no_grad():
-            factor = s * 2
-        return mg.sum(factor * s)
-
-    @staticmethod
     def switched_off(s):
         mg.set_grad_enabled(False)
         return mg.sum(s * s)
-
-    @staticmethod
-    def backward_inside(s):
-        p = mg.asarray(np.ones(3), requires_grad=True)
-        mg.sum(p * p * s).backward()
-        return mg.sum(p.grad)
 
     @staticmethod
     def failing(s):
         with mg.no_grad():
             raise KeyError
 
-    @pytest.mark.parametrize("name", ["without_grad", "switched_off", "backward_inside", "failing"])
+    @pytest.mark.parametrize("name", ["switched_off", "failing"])
     def test_in_the_context(self, name):
         f = getattr(self, name)
         for transformed in (

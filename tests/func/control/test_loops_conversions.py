@@ -102,16 +102,6 @@ def test_a_captured_leaf_without_its_derivative(convert: Function) -> None:
     assert float(y.grad) == 1.5**3
 
 
-def test_data_of_an_outer_level() -> None:
-    def inner(x: Any, y: Any) -> Any:
-        return func.scan(lambda c, _: (c * y.data * y, None), x * 1.0, length=2)[0]
-
-    def outer(y: Any) -> Any:
-        return func.grad(inner)(y * 2.0, y)  # y.data ** 2 * y ** 2
-
-    assert np.allclose(func.grad(outer)(ONE), 2 * 1.5**3)
-
-
 @pytest.mark.parametrize("loop", LOOPS)
 def test_data_of_both_levels(loop: str) -> None:
     def gradient(loop: Function) -> Any:

@@ -1,4 +1,4 @@
-"""In-place writes to arrays that the body of a loop has made."""
+"""In-place writes to arrays that the body of a loop has made; those of scan are in properties/."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_programs import near
 
 import multigrad as mg
 from multigrad import func
@@ -16,29 +17,10 @@ ROW = np.array([0.7, 1.1, 0.4])
 ROWS = np.array([[0.7, 1.1, 0.4], [0.2, 0.5, 1.3]])
 
 
-def number(h: Any) -> Any:
-    h = h * 1.0
-    h[0] = 2.0
-    return h
-
-
 def part(h: Any) -> Any:
     h = h * 1.0
     h[1:] = h[:-1] * 3.0
     return h
-
-
-def several(h: Any) -> Any:
-    h = h * 1.0
-    h[np.array([0, 2])] += h[1]
-    return h * h
-
-
-def made(h: Any) -> Any:
-    new = mg.zeros(3)
-    new[0] = h[1]
-    new[1:] = h[:2] * h[1:]
-    return new
 
 
 def view(h: Any) -> Any:
@@ -63,19 +45,13 @@ def within(h: Any) -> Any:
 WRAPPED: dict[str, Function] = {
     "vmap": lambda f: func.vmap(f)(ROWS),
     "jacfwd": lambda f: func.jacfwd(f)(ROW),
-    "hessian": lambda f: func.hessian(lambda h: mg.sum(f(h) ** 2))(ROW),
-    "grad(vmap)": lambda f: func.grad(lambda x: mg.sum(func.vmap(f)(x) ** 2))(ROWS),
-    "vmap(grad)": lambda f: func.vmap(func.grad(lambda h: mg.sum(f(h) ** 2)))(ROWS),
     "jvp(vmap)": lambda f: func.jvp(func.vmap(f), ROWS, ROWS * 0.3),
 }
 
 
 @pytest.mark.parametrize("wrapped", WRAPPED)
-@pytest.mark.parametrize("body", [number, part, several, made, view, within])
-def test_writes_as_in_a_loop_of_python(body: Function, wrapped: str) -> None:
-    def scan(h: Any) -> Any:
-        return func.scan(lambda h, _: (body(h), None), h, length=3)[0]
-
+@pytest.mark.parametrize("body", [part, view, within])
+def test_writes_in_a_while_loop(body: Function, wrapped: str) -> None:
     def while_loop(h: Any) -> Any:
         return func.while_loop(lambda c: c[1] < 3, lambda c: (body(c[0]), c[1] + 1), (h, 0))[0]
 
@@ -84,12 +60,7 @@ def test_writes_as_in_a_loop_of_python(body: Function, wrapped: str) -> None:
             h = body(h)
         return h
 
-    right = func.tree.leaves(WRAPPED[wrapped](unrolled))
-    forward = wrapped in ("vmap", "jacfwd", "jvp(vmap)")
-    for loop in (scan, while_loop) if forward else (scan,):
-        found = func.tree.leaves(WRAPPED[wrapped](loop))
-        for x, y in zip(found, right, strict=True):
-            assert np.allclose(x, y)
+    near(WRAPPED[wrapped](while_loop), WRAPPED[wrapped](unrolled))
 
 
 def test_a_view_that_is_older_than_a_write() -> None:
