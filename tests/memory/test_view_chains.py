@@ -15,23 +15,13 @@ from leaves import check
 
 import multigrad as mg
 from multigrad import func
-from multigrad.core.aliasing import DEPTH, Location, compact
+from multigrad.core.aliasing import compact
 from multigrad.core.element import library_named
 
 
 @pytest.fixture
 def library_of_numpy() -> Any:
     return library_named("numpy").xp
-
-
-def chain(x: Any, n: int) -> Any:
-    """x with its element i multiplied by 1.001 for each of the first n views that hold it."""
-    xp = x.__array_namespace__()
-    y = v = x * 1.0
-    for _ in range(n):
-        v = v[1:]
-        v *= 1.001
-    return xp.sum(y)
 
 
 def lines(f: Callable[[], Any]) -> int:
@@ -52,17 +42,6 @@ def lines(f: Callable[[], Any]) -> int:
     finally:
         sys.settrace(before)
     return count
-
-
-X = np.ones(820)
-WAYS: dict[str, Callable[[int], Any]] = {
-    "constants": lambda n: chain(mg.asarray(X.copy()), n),
-    "recorded": lambda n: chain(mg.asarray(X.copy(), requires_grad=True), n),
-    "backward": lambda n: chain(mg.asarray(X.copy(), requires_grad=True), n).backward(),
-    "grad": lambda n: func.grad(lambda x: chain(x, n))(X),
-    "jvp": lambda n: func.jvp(lambda x: chain(x, n), (X,), (X,)),
-    "vmap": lambda n: func.vmap(lambda x: chain(x, n))(np.stack([X, X])),
-}
 
 
 def turned(v: Any, i: int) -> Any:
@@ -188,29 +167,6 @@ def test_what_cannot_be_shortened_costs_a_step_per_view(root: Callable[[Any], An
     assert 0 < many < 18 * few  # it was 50 times
 
 
-@pytest.mark.sweep_after(1)
-@pytest.mark.parametrize("way", WAYS)
-def test_each_write_costs_the_same_however_long_the_chain(way: str) -> None:
-    WAYS[way](20)
-    # it was 46 to 260 times
-    assert 0 < lines(lambda: WAYS[way](800)) < 8.5 * lines(lambda: WAYS[way](100))
-
-
-def test_the_gradient_of_a_chain(xp: Any) -> None:
-    n = 5
-    x = xp.asarray(np.ones(n + 2), requires_grad=True)
-    chain(x, n).backward()
-    expected = 1.001 ** np.minimum(np.arange(n + 2), n)
-    check(x.grad, expected)
-    raw = xp.asarray(np.ones(n + 2)).array
-    check(func.grad(lambda x: chain(x, n))(raw), expected)
-    check(func.jvp(lambda x: chain(x, n), (raw,), (raw,))[1], np.sum(expected))
-    check(
-        func.vmap(func.grad(lambda x: chain(x, n)))(xp.stack([raw, raw]).array),
-        np.stack([expected, expected]),
-    )
-
-
 def draw(random: np.random.Generator, shape: tuple[int, ...]) -> Any:
     """A key of integers and slices for an array of that shape, within the bounds of the
     standard.
@@ -324,64 +280,6 @@ def test_no_step_for_what_moves_elements() -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_chains_are_what_numpy_computes(xp: Any, seed: int) -> None:
-    """Writes through any view of a tree of views, each looked at afterwards; the gradient by that
-    of the same writes without views.
-    """
-    random = np.random.default_rng(seed)
-    x = random.normal(size=(7, 9))
-    plan: list[tuple[str, int, Any]] = []
-    shapes = [x.shape]
-    for _ in range(20):
-        of = len(shapes) - 1 if random.random() < 0.7 else int(random.integers(0, len(shapes)))
-        if random.random() < 0.6 and np.zeros(shapes[of]).size > 1:
-            key = draw(random, shapes[of])
-            if not np.zeros(shapes[of])[key].size:
-                continue
-            shapes.append(np.zeros(shapes[of])[key].shape)
-            plan.append(("view", of, key))
-        else:
-            plan.append(("scale" if random.random() < 0.6 else "copy", of, float(random.normal())))
-
-    def run(start: Any, look: Callable[[list[Any]], None]) -> Any:
-        views = [start]
-        for what, of, value in plan:
-            if what == "view":
-                views.append(views[of][value])
-            elif what == "scale":
-                views[of] *= value
-            else:
-                views[of] += views[of] * value
-            look(views)
-        return start
-
-    weights = random.normal(size=x.shape)
-    expected: list[list[Any]] = []
-    run(x.copy(), lambda views: expected.append([np.array(v) for v in views]))
-
-    def compare(views: list[Any]) -> None:
-        for v, e in zip(views, expected[len(seen)], strict=True):
-            check(v, e)
-        seen.append(len(views))
-
-    def last(t: Any) -> Any:
-        return xp.sum(run(t * 1.0, lambda _: None) ** 2 * xp.asarray(weights))
-
-    seen: list[int] = []
-    run(xp.asarray(x.copy()), compare)
-    t = xp.asarray(x.copy(), requires_grad=True)
-    seen.clear()
-    run(t * 1.0, compare)
-    last(t).backward()
-    slope = run(np.ones_like(x), lambda _: None)  # every write is linear in the element
-    check(t.grad, 2 * weights * x * slope**2)
-    check(
-        func.jvp(func.grad(last), (xp.asarray(x).array,), (xp.asarray(x).array,))[1],
-        2 * weights * x * slope**2,
-    )
-
-
 class TestPlaces:
     def test_a_leaf_keeps_its_place(self, xp: Any) -> None:
         y = xp.asarray(np.arange(9.0))
@@ -404,31 +302,6 @@ class TestPlaces:
         xp.sum(v * v).backward()
         check(u.grad, [0, 0, 0, 0, 48, 56, 64])
         check(x.grad, [0] * 6 + [192, 224, 256])
-
-    def test_the_memory_is_near_after_writes(self, xp: Any) -> None:
-        y = v = xp.asarray(np.arange(12.0), requires_grad=True) * 1.0
-        for _ in range(8):
-            v = v[1:]
-            v *= 1.0
-        place = Location(v)
-        assert place.memory is y and len(place.part) <= DEPTH
-        for _ in range(3):
-            v = v[:]
-        with mg.no_grad():
-            v[:] *= 0.0
-        check(y, [*range(8), 0, 0, 0, 0])
-
-    def test_other_steps_stay_in_between(self, xp: Any) -> None:
-        x = xp.asarray(np.arange(24.0).reshape(4, 6), requires_grad=True)
-        y = x * 1.0
-        v = y[1:, :][:, :][:, :].mT[2:, ...][:, :][:, 1:][:, :].mT
-        for t in (v, y, v):
-            t *= 2.0
-        expected = np.full((4, 6), 2.0)
-        expected[2:, 2:] = 8.0
-        check(y, np.arange(24.0).reshape(4, 6) * expected)
-        xp.sum(y).backward()
-        check(x.grad, expected)
 
     def test_a_base_with_other_memory(self) -> None:
         y = mg.asarray(np.arange(9.0))
