@@ -477,32 +477,3 @@ class TestEndings:
             ):
                 with pytest.raises(error):
                     self.run(f)
-
-    def test_an_outer_batch_beside_an_inner_one(self):
-        x, y = np.arange(6.0).reshape(2, 3), np.arange(8.0).reshape(4, 2)
-        for _ in range(2):
-            found = func.vmap(
-                lambda a: func.vmap(lambda b: mg.sum(a) * b + mg.matmul(mg.stack([a[:2], b]), b))(y)
-            )(x)
-            rows = [
-                [row.sum() * column + np.stack([row[:2], column]) @ column for column in y]
-                for row in x
-            ]
-            np.testing.assert_allclose(found, rows)
-
-    def test_views_follow_writes(self):
-        def f(x: Any) -> Any:
-            x = x * 1.0
-            part, row, turned = x[1:], mg.reshape(x, (3, 1)), mg.flip(x)
-            x[0] = 5.0
-            part += 1.0
-            assert part._view[0] is x
-            return x, part, row, turned, mg.real(x)
-
-        for _ in range(2):
-            x, part, row, turned, real = self.run(f)
-            np.testing.assert_array_equal(x, [[5.0, 2.0, 2.0]] * 2)
-            np.testing.assert_array_equal(part, x[:, 1:])
-            np.testing.assert_array_equal(row, x[:, :, None])
-            np.testing.assert_array_equal(turned, x[:, ::-1])
-            np.testing.assert_array_equal(real, x)

@@ -176,14 +176,16 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
 }
 """Calls of one array. What NumPy returns without computing is the array, a view or a copy.
 
-`fft.fftn(x, axes=())` is x itself in NumPy, also a real x; ours is complex, as the standard says.
-`lib.stride_tricks.sliding_window_view` says that it returns a copy.
+`fft.fftn(x, axes=())` is x itself in NumPy, also a real x; ours is complex, as the standard says,
+and so are eigenvalues. `lib.stride_tricks.sliding_window_view` says that it returns a copy.
 """
 LEFT_OUT = {
     "common_type",
     "empty_like",
     "fft.fftn",
     "fft.ifftn",
+    "linalg.eig",
+    "linalg.eigvals",
     "min_scalar_type",
     "result_type",
     "trapz",
