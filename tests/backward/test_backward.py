@@ -148,13 +148,6 @@ class TestErrors:
         y.backward()
         check(x.grad, [4, 4])
 
-    def test_retain_graph(self, xp):
-        x = leaf(xp, [1.0, 2.0])
-        y = xp.sum(x * x)
-        y.backward(retain_graph=True)
-        y.backward()
-        check(x.grad, [4, 8])
-
     def test_scalar_only(self, xp):
         x = leaf(xp, [1.0, 2.0])
         with pytest.raises(
