@@ -139,17 +139,9 @@ class TestWriting:
 
     def test_refusals(self, xp: Any) -> None:
         z = leaf(xp, Z)
-        with pytest.raises(
-            GradientError,
-            match="a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation",
-        ):
+        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad"):
             z.real = 0.0
-        with pytest.raises(
-            GradientError,
-            match="a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation",
-        ):
+        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad"):
             z.imag += 1.0
         with mg.no_grad():
             z.real = 1.0

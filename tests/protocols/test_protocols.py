@@ -4,6 +4,7 @@ derivative, on every backend and at every level.
 
 from __future__ import annotations
 
+import operator
 import os
 import subprocess
 import sys
@@ -55,13 +56,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # reductions
     "all": (lambda x: np.all(x > 1, axis=0), X),
     "any": (lambda x: np.any(x, axis=1, where=MASK), X),
-    "amax": (np.amax, X),
     "amin": (lambda x: np.amin(x, 1, keepdims=True), X),
     "argmax": (lambda x: np.argmax(x, 1), X),
-    "argmin": (np.argmin, X),
     "count_nonzero": (lambda x: np.count_nonzero(x, axis=1), X),
     "cumprod": (lambda x: np.cumprod(x, axis=1), X),
-    "cumsum": (np.cumsum, X),
     "cumulative_prod": (lambda x: np.cumulative_prod(x, axis=1), X),
     "cumulative_sum": (lambda x: np.cumulative_sum(x, axis=0, include_initial=True), X),
     "max": (lambda x: np.max(x, axis=1, initial=0.5, where=MASK), X),
@@ -74,7 +72,6 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # joining, splitting
     "append": (lambda x, y: np.append(x, y, axis=0), X, Y),
     "array_split": (lambda v: np.array_split(v, 3), V),
-    "atleast_3d": (np.atleast_3d, X),
     "broadcast_arrays": (np.broadcast_arrays, X, drawn(3)),
     "column_stack": (lambda v, w: np.column_stack([v, w]), V, W),
     "concatenate": (lambda x, y: np.concatenate([x, y], axis=1), X, Y),
@@ -90,11 +87,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # arranging
     "broadcast_to": (lambda v: np.broadcast_to(v, (2, 5)), V),
     "expand_dims": (lambda x: np.expand_dims(x, (0, 2)), X),
-    "flip": (np.flip, X),
-    "fliplr": (np.fliplr, X),
-    "flipud": (np.flipud, X),
     "astype": (lambda a: np.astype(a, np.complex128), X),
-    "matrix_transpose": (np.matrix_transpose, X),
     "moveaxis": (lambda x: np.moveaxis(x, 0, 1), X),
     "ravel": (
         lambda x: np.ravel(x, "F") if isinstance(x, np.ndarray) else np.ravel(x, order="F"),
@@ -112,10 +105,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         X,
     ),
     "tile": (lambda x: np.tile(x, 2), X),
-    "transpose": (np.transpose, X),
-    "tril": (np.tril, SQUARE),
     "triu": (lambda x: np.triu(x, 1), SQUARE),
-    "diag": (np.diag, V),
     "diagonal": (lambda x: np.diagonal(x, 1), SQUARE),
     # selecting
     "argwhere": (lambda x: np.argwhere(x > 1), X),
@@ -136,19 +126,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "where": (lambda x, y: np.where(MASK, x, y), X, Y),
     # sorting, sets
     "argpartition": (lambda v: np.take(v, np.sort(np.argpartition(v, 1)[:2])), V),
-    "argsort": (np.argsort, V),
     "partition": (lambda v: np.partition(v, 2)[2], V),
     "sort": (lambda x: np.sort(x, axis=0), X),
-    "sort_complex": (np.sort_complex, V),
     "unique": (lambda v: np.unique(v, return_counts=True), V),
-    "unique_all": (np.unique_all, V),
-    "unique_counts": (np.unique_counts, V),
-    "unique_inverse": (np.unique_inverse, V),
-    "unique_values": (np.unique_values, V),
     # making
-    "copy": (np.copy, X),
     "full_like": (lambda x: np.full_like(x, 2.0), X),
-    "ones_like": (np.ones_like, X),
     "zeros_like": (lambda x: np.zeros_like(x, shape=(2,)), X),
     "empty_like": (lambda x: np.empty_like(x, shape=(0, 2)), X),
     "linspace": (lambda v: np.linspace(v[0], v[1], 4), V),
@@ -161,18 +143,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "real_if_close": (np.real_if_close, Z),
     "isclose": (np.isclose, X, Y),
     "iscomplex": (np.iscomplex, Z),
-    "isreal": (np.isreal, V),
-    "isneginf": (np.isneginf, X),
-    "isposinf": (np.isposinf, X),
     "allclose": (np.allclose, X, X),
     "array_equal": (np.array_equal, X, Y),
     "array_equiv": (np.array_equiv, X, X),
     # about arrays
-    "shape": (np.shape, X),
-    "ndim": (np.ndim, X),
-    "size": (np.size, X),
     "iscomplexobj": (np.iscomplexobj, Z),
-    "isrealobj": (np.isrealobj, X),
     "can_cast": (
         lambda x: np.can_cast(x, "float32") if not isinstance(x, np.ndarray) else False,
         X,
@@ -182,8 +157,6 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # products, formulas
     "convolve": (np.convolve, V, drawn(3)),
     "correlate": (lambda v, w: np.correlate(v, w, "full"), V, drawn(3)),
-    "corrcoef": (np.corrcoef, X),
-    "cov": (np.cov, X),
     "cross": (np.cross, X, Y),
     "dot": (np.dot, X, Y.T),
     "einsum": (lambda x, y: np.einsum("ij,kj->ik", x, y), X, Y),
@@ -191,28 +164,21 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kron": (np.kron, X, Y),
     "outer": (np.outer, V, W),
     "tensordot": (lambda x, y: np.tensordot(x, y, axes=([1], [1])), X, Y),
-    "trace": (np.trace, SQUARE),
     "vdot": (np.vdot, Z, Z[::-1].copy()),
     "average": (lambda v, w: np.average(v, weights=w), V, W),
     "diff": (lambda v: np.diff(v, 2), V),
     "ediff1d": (lambda v: np.ediff1d(v, to_end=v[:1]), V),
-    "fix": (np.fix, X),
-    "gradient": (np.gradient, V),
     "interp": (lambda v: np.interp(1.0, GRID, v), V),
     "median": (lambda x: np.median(x, axis=1), X),
     "pad": (lambda x: np.pad(x, 1, mode="edge"), X),
     "percentile": (lambda v: np.percentile(v, 30), V),
     "polyval": (np.polyval, V, W),
-    "ptp": (np.ptp, V),
     "quantile": (lambda v: np.quantile(v, [0.2, 0.7]), V),
     "round": (lambda x: np.round(x, 1), X),
-    "around": (np.around, X),
-    "sinc": (np.sinc, X),
     "trapezoid": (lambda v, w: np.trapezoid(v, np.cumsum(w)), V, W),
     "unwrap": (lambda v: np.unwrap(5 * v), V),
     "vander": (lambda v: np.vander(v, 3), V),
     # nan
-    "nan_to_num": (np.nan_to_num, V),
     **{
         f"nan{name}": (
             lambda x, name=name: getattr(np, f"nan{name}")(np.where(MASK, x, np.nan), axis=1),
@@ -235,26 +201,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     },
     "nanquantile": (lambda x: np.nanquantile(np.where(MASK, x, np.nan), 0.3, axis=1), X),
     "nanpercentile": (lambda x: np.nanpercentile(np.where(MASK, x, np.nan), 30, axis=1), X),
-    "atleast_1d": (np.atleast_1d, X),
-    "atleast_2d": (np.atleast_2d, V),
     # linear algebra
-    **{
-        f"linalg.{name}": (getattr(np.linalg, name), SQUARE)
-        for name in (
-            "cond",
-            "det",
-            "diagonal",
-            "inv",
-            "matrix_norm",
-            "matrix_rank",
-            "matrix_transpose",
-            "pinv",
-            "slogdet",
-            "svdvals",
-            "trace",
-            "vector_norm",
-        )
-    },
     "linalg.cholesky": (lambda a: np.linalg.cholesky(np.matmul(a, np.matrix_transpose(a))), SQUARE),
     "linalg.cross": (np.linalg.cross, X, Y),
     "linalg.eig": (lambda a: np.linalg.eig(a)[0], TURNING),
@@ -279,34 +226,21 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linalg.svd": (lambda a: np.linalg.svd(a, compute_uv=False), X),
     "linalg.tensordot": (lambda x, y: np.linalg.tensordot(x, y, axes=2), X, Y),
     "linalg.vecdot": (np.linalg.vecdot, X, Y),
-    # Fourier transforms
-    **{
-        f"fft.{name}": (getattr(np.fft, name), V)
-        for name in ("fft", "ifft", "rfft", "ihfft", "fftshift", "ifftshift")
-    },
+    # Fourier transforms of complex arrays
     **{f"fft.{name}": (getattr(np.fft, name), Z) for name in ("hfft", "irfft")},
-    **{
-        f"fft.{name}": (getattr(np.fft, name), X)
-        for name in ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "rfftn")
-    },
     **{f"fft.{name}": (getattr(np.fft, name), X + 1j * Y) for name in ("irfft2", "irfftn")},
 }
-ALIASES = {"concat": "concatenate", "permute_dims": "transpose", "trapz": "trapezoid"}
-NOT_NUMBERS = {"common_type", "einsum_path", "min_scalar_type", "result_type"}
-"""Counterparts that return dtypes, which have a test of their own."""
-ELSEWHERE = {"i0"}
-"""Those that need a plugin."""
+DTYPES = {"common_type", "einsum_path", "min_scalar_type", "result_type"}
+"""Counterparts that return dtypes, or no arrays, which have a test of their own."""
+ELSEWHERE = {"i0", "concat", "permute_dims", "trapz"}
+"""The one that needs a plugin, and other names of the same functions."""
+BARE = {
+    name: (operator.attrgetter(name)(np), SQUARE)
+    for name in sorted({*COUNTERPARTS, *functions.SAME} - DTYPES - ELSEWHERE - set(FUNCTIONS))
+}
+"""All others, of a matrix alone."""
 FLAT = {"divmod", "empty_like", "floor_divide", "full_like", "nextafter", "ones_like", "zeros_like"}
 """Those whose floating results are constants, as divmod's quotient is."""
-
-
-def test_every_counterpart_is_tried() -> None:
-    assert (
-        set(COUNTERPARTS) | set(functions.SAME)
-        <= set(FUNCTIONS) | set(ALIASES) | NOT_NUMBERS | ELSEWHERE
-    )
-    assert set(UFUNCS) == {*ufuncs.NAMES, *ufuncs.COMPOSED}
-    assert len(functions.TABLE) > 150
 
 
 SLOW = pytest.param("jax", marks=pytest.mark.slow)
@@ -319,11 +253,11 @@ def test_ufuncs(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "strict", SLOW], indirect=True)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", FUNCTIONS | BARE)
 def test_functions(name: str, backend: str) -> None:
     if name == "sort_complex" and backend == "strict":
         pytest.skip("array_api_strict sorts no complex numbers, which the standard leaves open")
-    function, *args = FUNCTIONS[name]
+    function, *args = (FUNCTIONS | BARE)[name]
     compare(backend, name, function, *args)
 
 
