@@ -222,20 +222,6 @@ class TestOperations:
         rows[1, 4:] = np.nan
         for side in ("left", "right"):
             looped(xp, lambda x, v, side=side: xp.searchsorted(x, v, side=side), rows, values)
-            looped(
-                xp,
-                lambda x, v, side=side: xp.searchsorted(x, v, side=side),
-                rows,
-                values[0],
-                in_axes=(0, None),
-            )
-            looped(
-                xp,
-                lambda x, v, side=side: xp.searchsorted(x, v, side=side),
-                rows[0],
-                values,
-                in_axes=(None, 0),
-            )
         order = np.stack([DRAW.permutation(6) for _ in range(3)])
         mixed = np.empty((3, 6))
         np.put_along_axis(mixed, order, np.sort(DRAW.uniform(-1, 1, (3, 6))), axis=1)
@@ -270,31 +256,6 @@ class TestOperations:
             )
         stacks = DRAW.uniform(-1, 1, (3, 2, 3, 3))
         looped(xp, lambda x, t: xp.linalg.pinv(x, rtol=t), stacks, DRAW.uniform(0.1, 0.9, (3, 2)))
-
-    def test_filling_with_a_value_of_each_example(self, xp):
-        looped(
-            xp,
-            lambda v: (
-                xp.full((2, 2), v),
-                xp.full((), v),
-                xp.full_like(xp.zeros(3, dtype=v.dtype), v),
-            ),
-            V[:, 0],
-        )
-        looped(xp, lambda x, v: xp.full_like(x, v), X, V[:, 0])
-
-    def test_spaces_between_values_of_each_example(self, xp):
-        f = lambda a, b: (
-            xp.linspace(a, b, 5),
-            xp.linspace(a, 1.0, 4, endpoint=False),
-            xp.linspace(0, b, 1),
-            xp.linspace(0, b, 0),
-            xp.linspace(a, b, 3, dtype=xp.float32),
-        )
-        for axes in ((0, 0), (0, None), (None, 0)):
-            looped(xp, f, on(V[:, 0], axes[0]), on(V[:, 1], axes[1]), in_axes=axes)
-        looped(xp, lambda a: xp.linspace(1j, a, 3), V[:, 0])
-        looped(xp, lambda a: xp.linspace(0, a, 3), V[:, 0].astype(np.float32))
 
     def test_a_refusal_for_one_example(self, xp, backend):
         f = lambda x, bad: xp.refuse(x, bad, "no such thing")

@@ -133,7 +133,7 @@ class TestReadOnly:
             np.testing.assert_array_equal(x.grad.array, [3.0, 3.0, 3.0])
 
 
-class Fixed:
+class Fixed(np.lib.mixins.NDArrayOperatorsMixin):
     """An array without assignment: of a library whose arrays are immutable."""
 
     def __init__(self, value: Any) -> None:
@@ -146,6 +146,9 @@ class Fixed:
     device = property(lambda self: "cpu")
     __array__ = lambda self, dtype=None, copy=None: np.array(self.value, dtype=dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, out: Any = None) -> Any:
+        return of_fixed(ufunc)(*args)  # `x += y` makes another array
+
     def __getitem__(self, key: Any) -> Fixed:
         return Fixed(self.value[raw(key)])
 
@@ -156,36 +159,25 @@ class Fixed:
         return float(self.value)
 
 
-for name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "pow",
-    "radd",
-    "rmul",
-    "rsub",
-    "rtruediv",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "neg",
-):
-    setattr(
-        Fixed,
-        f"__{name}__",
-        lambda *args, name=f"__{name}__": Fixed(getattr(args[0].value, name)(*map(raw, args[1:]))),
-    )
-Fixed.__hash__ = object.__hash__  # type: ignore[method-assign]
-
-
 def raw(x: Any) -> Any:
     if isinstance(x, Fixed):
         return x.value
     return type(x)(map(raw, x)) if type(x) in (tuple, list) else x
+
+
+def wrapped(x: Any) -> Any:
+    if isinstance(x, np.ndarray | np.generic):
+        return Fixed(x)
+    return type(x)(map(wrapped, x)) if isinstance(x, (tuple, list)) else x
+
+
+def of_fixed(function: Any) -> Any:
+    """A function of NumPy on such arrays."""
+
+    def run(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        return wrapped(function(*map(raw, args), **{k: raw(v) for k, v in kwargs.items()}))
+
+    return run
 
 
 class Namespace:
@@ -193,26 +185,8 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
-        if isinstance(found, type) or name in (
-            "isdtype",
-            "finfo",
-            "iinfo",
-            "result_type",
-            "can_cast",
-        ):
-            return found
-
-        def function(*args: Any, **kwargs: Any) -> Any:
-            out = found(*map(raw, args), **{k: raw(v) for k, v in kwargs.items() if k != "device"})
-            return (
-                Fixed(out)
-                if isinstance(out, np.ndarray | np.generic)
-                else type(out)(map(Fixed, out))
-                if isinstance(out, (tuple, list))
-                else out
-            )
-
-        return function
+        plain = ("isdtype", "finfo", "iinfo", "result_type", "can_cast")
+        return found if isinstance(found, type) or name in plain else of_fixed(found)
 
 
 @contextmanager
