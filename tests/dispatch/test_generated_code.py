@@ -45,12 +45,7 @@ class TestTracebacks:
             with pytest.raises(ValueError, match="as it is meant to") as caught:
                 xp.t.fails(x)
             found = frames(caught.value)
-            assert found and all(f.line for f in found), [
-                (f.filename, f.lineno, f.line) for f in found
-            ]
-        assert any("_general(_op" in f.line for f in found) and any(
-            "function(v0)" in f.line for f in found
-        )
+            assert found and all(f.line for f in found), found
 
     def test_of_a_rule(self, xp):
         define(

@@ -61,15 +61,6 @@ class TestUnusedOutputs:
             (g,) = mg.autograd.grad(loss(*xp.t.parts(x)), x)
             np.testing.assert_allclose(values(g), expected)
 
-    def test_in_recorded_passes(self, xp):
-        declare_parts()
-        x = xp.asarray(X, requires_grad=True)
-        (g,) = mg.autograd.grad(xp.sum(xp.t.parts(x).cubes), x, create_graph=True)
-        (h,) = mg.autograd.grad(xp.sum(g), x)
-        np.testing.assert_allclose(values(h), 6 * X)
-        (g,) = mg.autograd.grad(xp.sum(xp.t.parts(x).sums), x, create_graph=True)
-        np.testing.assert_allclose(values(g), np.ones_like(X))
-
     def test_in_transformations(self, xp):
         declare_parts()
         raw = xp.asarray(X).array

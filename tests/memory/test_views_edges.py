@@ -210,18 +210,6 @@ class TestTransformations:
         # as torch.func and jax.lax.stop_gradient
         assert float(mg.asarray(mg.func.grad(once)(const(xp, 3.0).array))) == 6.0
 
-    def test_a_reshape_is_what_it_is_outside(self) -> None:
-        def loss(a: Any) -> Any:
-            y = a.T * 1.0
-            r = y.reshape((-1,))  # a copy: NumPy gives y the memory order of its operand
-            r *= 2
-            return y.sum()
-
-        np.testing.assert_array_equal(mg.func.grad(loss)(np.ones((2, 2))), np.ones((2, 2)))
-        x = mg.asarray(np.ones((2, 2)), requires_grad=True)
-        loss(x).backward()
-        check(x.grad, np.ones((2, 2)))
-
     def test_an_input_that_does_not_want_a_gradient_any_more(self, xp: Any) -> None:
         def loss(x: Any) -> Any:
             total = xp.sum(x * x)

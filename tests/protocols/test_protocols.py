@@ -603,27 +603,6 @@ def test_an_operand_of_another_kind_is_asked() -> None:
     assert np.concatenate([mg.asarray(V), Other()]) == "concatenate of Other"
 
 
-def test_inside_transformations() -> None:
-    """NumPy's names inside of grad, vmap, jvp and their compositions, of raw arrays."""
-
-    def f(x: Any) -> Any:
-        return np.sum(np.sin(x) * np.concatenate([x[1:], x[:1]])) + np.linalg.norm(x)
-
-    def g(x: Any) -> Any:
-        return mg.sum(mg.sin(x) * mg.concat([x[1:], x[:1]])) + mg.linalg.vector_norm(x)
-
-    for transform in (
-        mg.func.grad,
-        mg.func.hessian,
-        lambda f: mg.func.vmap(mg.func.grad(f), in_axes=0),
-    ):
-        x = X if transform not in (mg.func.grad, mg.func.hessian) else V
-        np.testing.assert_allclose(transform(f)(x), transform(g)(x), rtol=1e-12)
-    np.testing.assert_allclose(
-        mg.func.jvp(f, (V,), (W,))[1], mg.func.jvp(g, (V,), (W,))[1], rtol=1e-12
-    )
-
-
 def test_a_function_that_takes_values_refuses_inside_transformations() -> None:
     with pytest.raises(GradientError, match="Can't call numpy"):
         mg.func.grad(lambda x: np.histogram(x, 3)[0][0] * 1.0)(V)
