@@ -129,7 +129,8 @@ def test_extrema_so_far(ufunc: Any, backend: str) -> None:
     pytest.importorskip({"strict": "array_api_strict"}.get(backend, backend))
     gaps = X.copy()
     gaps[1, 1] = np.nan
-    for a in (X, gaps, TIES, TIES.astype("int64"), X[:, :0], X[:, :1], X > 1):
+    arrays = (TIES, X, gaps, TIES.astype("int64"), X[:, :0], X[:, :1], X > 1)
+    for a in arrays[:1] if backend == "jax" else arrays:  # which compiles each
         for axis in (0, 1, -2):
             np.testing.assert_array_equal(
                 values(ufunc.accumulate(tensors(backend, (a,))[0], axis=axis)),
