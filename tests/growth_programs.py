@@ -262,6 +262,9 @@ def _(i: int) -> None:
     func.jvp(func.grad(f), (X,), (X,))
     func.jacrev(func.jacfwd(mg.sin))(X)
     func.hessian(loss)(X)
+    func.vmap(func.grad(loss))(np.ones((1 + i % 60, 3)))
+    func.vmap(lambda a, b: a * b, (i % 2, None))(np.ones((3, 3)), X)
+    func.vmap(func.vmap(mg.sin), chunk_size=1 + i % 3)(np.ones((4, 2, 3)))
     functional.hessian(lambda t: mg.sum(t * t), w)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(mg.asarray(X), mg.asarray(X))
@@ -479,21 +482,13 @@ def logged_class() -> Any:
 LOGGED = logged_class()
 
 
-def logged(cls: Any, i: int) -> None:
-    transform = extend.Transform(f"logged{i}")
-    transform.call(lambda: transform.unwrap(loss(cls.wrap(X, transform))))
-
-
-@program("layers and observers")
+@program("layers and observers", cycles=15)
 def _(i: int) -> None:
-    logged(LOGGED, i)
+    for cls in (LOGGED, logged_class()):
+        transform = extend.Transform(f"logged{i}")
+        transform.call(lambda: transform.unwrap(loss(cls.wrap(X, transform))))  # noqa: B023
     with Seen():
         loss(w).backward()
-
-
-@program("fresh layers", cycles=15)
-def _(i: int) -> None:
-    logged(logged_class(), i)
 
 
 @program("NumPy's functions")
@@ -573,7 +568,7 @@ def _(i: int) -> None:
     mg.sum(z).backward()
 
 
-@program("threads and contexts")
+@program("threads, contexts, tasks")
 def _(i: int) -> None:
     thread = threading.Thread(target=lambda: loss(w).backward())
     thread.start()
@@ -586,9 +581,6 @@ def _(i: int) -> None:
 
     next(halted())
 
-
-@program("tasks")
-def _(i: int) -> None:
     async def task() -> None:
         with mg.no_grad():
             await asyncio.sleep(0)
@@ -636,13 +628,17 @@ def _(i: int) -> None:
         func.scan(step, w, np.ones((4, 3)), checkpoint=checkpoint)[0].sum().backward()
 
 
-@program("lengths of loops")
+@program("lengths of loops, and branches")
 def _(i: int) -> None:
     rows = np.ones((1 + i % 17, 3))
     func.scan(lambda c, v: (c + v, c * v), w, rows)[0].sum().backward()
     func.grad(lambda t: mg.sum(func.scan(lambda c, v: (c + v, c * v), t, rows)[1]))(X)
     func.while_loop(lambda c: mg.sum(c) < 20.0 + i % 17, lambda c: c + 10.0, X)
     func.fori_loop(0, i % 5, lambda k, c: c * 2.0, X)
+    func.grad(
+        lambda t: mg.sum(func.cond(mg.sum(t) > i % 5, lambda u: u * (i % 7), lambda u: u, t))
+    )(X)
+    func.switch(i % 3, [lambda t: t * (i % 7), lambda t: t, mg.sin], X)
 
 
 @program("lengths of one loop")
@@ -650,26 +646,11 @@ def _(i: int) -> None:
     func.grad(lambda t: mg.sum(func.scan(step, t, np.ones((8 + i % 1000, 3)))[1]))(X)
 
 
-@program("branches")
-def _(i: int) -> None:
-    func.grad(
-        lambda t: mg.sum(func.cond(mg.sum(t) > i % 5, lambda u: u * (i % 7), lambda u: u, t))
-    )(X)
-    func.switch(i % 3, [lambda t: t * (i % 7), lambda t: t, mg.sin], X)
-
-
 @program("constants of bodies", warm=40)
 def _(i: int) -> None:
     """Of loops that are long enough to be compiled."""
     constant = np.full(3, i)
     func.scan(lambda c, v: (c + v * constant, c * v), w, np.ones((8, 3)))[0].sum().backward()
-
-
-@program("sizes of vmap")
-def _(i: int) -> None:
-    func.vmap(func.grad(loss))(np.ones((1 + i % 60, 3)))
-    func.vmap(lambda a, b: a * b, (i % 2, None))(np.ones((3, 3)), X)
-    func.vmap(func.vmap(mg.sin), chunk_size=1 + i % 3)(np.ones((4, 2, 3)))
 
 
 # Tools

@@ -105,9 +105,10 @@ def values(x):
 
 class TestAStranger:
     def test_sees_every_operation_once(self):
-        found, seen = logged(program, X, W)
-        np.testing.assert_allclose(values(found), values(program(mg.asarray(X), mg.asarray(W))))
-        assert seen == OPERATIONS
+        for _ in range(3):  # whatever was learnt on the way
+            found, seen = logged(program, X, W)
+            np.testing.assert_allclose(values(found), values(program(mg.asarray(X), W)))
+            assert seen == OPERATIONS
 
     @pytest.mark.parametrize("beside", ["raw", "Tensor", "float64"])
     def test_beside_other_operands(self, beside):
@@ -121,24 +122,6 @@ class TestAStranger:
             found, seen = logged(function, X)
             np.testing.assert_allclose(values(found), values(function(mg.asarray(X))))
             assert seen
-
-    def test_is_called_again_for_each_use(self):
-        for _ in range(3):  # whatever was learnt on the way
-            assert logged(program, X, W)[1] == OPERATIONS
-
-    def test_as_the_value_of_tensors(self):
-        def gradient(x, w):
-            return func.grad(program)(x, w)
-
-        found, seen = logged(gradient, X, W)
-        np.testing.assert_allclose(values(found), func.grad(program)(X, W))
-        assert {"multiply", "cos", "sum"} <= set(seen)
-
-    def test_around_a_leaf(self):
-        x = mg.asarray(X, requires_grad=True)
-        found, _ = logged(program, x, W)
-        (g,) = mg.autograd.grad(found, x)
-        np.testing.assert_allclose(values(g), func.grad(program)(X, W))
 
     def test_inside_of_transformations(self):
         for transform in TRANSFORMS.values():

@@ -33,17 +33,12 @@ FORMS: dict[str, tuple[Callable[..., Any], Any]] = {
         lambda xp, x: xp.any(x > 1, axis=None, out=None, keepdims=False),
         X,
     ),
-    "all without an output": (lambda xp, x: xp.all(x > 0, axis=1, out=None, keepdims=True), X),
-    "argmin without an output": (lambda xp, x: xp.argmin(x, axis=1, out=None), X),
     "round to decimals": (lambda xp, x: xp.round(x, decimals=1), X),
     "where of a condition": (lambda xp, x: xp.where(x > 1), X),
     "where of numbers": (lambda xp, x: xp.where(x), np.asarray([[0, 1], [2, 0]])),
     "take by a list": (lambda xp, x: xp.take(x, [2, 0, 2], axis=1), X),
-    "take by nested lists": (lambda xp, x: xp.take(x, [[2, 0], [1, 1]], axis=0), X),
-    "take by a number": (lambda xp, x: xp.take(x, 1, axis=0), X),
     "take of all elements": (lambda xp, x: xp.take(x, [5, 11]), X),
     "take around the end": (lambda xp, x: xp.take(x, [-5, 3, 8], axis=1, mode="wrap"), X),
-    "take up to the ends": (lambda xp, x: xp.take(x, [-5, 3, 8], axis=1, mode="clip"), X),
 }
 
 

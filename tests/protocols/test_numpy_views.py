@@ -41,10 +41,6 @@ LAYOUTS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _order(x: Any, reverse: bool = False) -> tuple[int, ...]:
-    return tuple(range(x.ndim))[:: -1 if reverse else 1]
-
-
 FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "append": (lambda x: np.append(x, []), lambda x: np.append(x, x, axis=0)),
     "around": (np.around, lambda x: np.around(x, -1)),
@@ -218,8 +214,7 @@ METHODS: dict[str, tuple[Callable[..., Any], ...]] = {
     "to_device": (lambda x: x.to_device(x.device),),
     "transpose": (
         lambda x: x.transpose(),
-        lambda x: x.transpose(_order(x)),
-        lambda x: x.transpose(_order(x, reverse=True)),
+        lambda x: x.transpose(tuple(range(x.ndim))),
     ),
     "__abs__": (abs,),
     "__getitem__": (
