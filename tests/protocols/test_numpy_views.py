@@ -66,7 +66,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda x: np.concatenate([x]),
         lambda x: np.concatenate([x], axis=None),
     ),
-    "convolve": (lambda x: np.convolve(x, [1.0]),),
     "diag": (np.diag, lambda x: np.diag(x, 1)),
     "diagonal": (
         np.diagonal,
@@ -96,16 +95,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "fft.ifftshift": (np.fft.ifftshift, lambda x: np.fft.ifftshift(x, axes=0)),
     "flip": (np.flip, lambda x: np.flip(x, 0), lambda x: np.flip(x, ())),
     "full_like": (lambda x: np.full_like(x, x),),
-    "gradient": (np.gradient,),
     "hsplit": (lambda x: np.hsplit(x, 1),),
     "hstack": (lambda x: np.hstack([x]),),
-    "interp": (lambda x: np.interp(x, [0.0, 9.0], [0.0, 9.0]),),
-    "linalg.diagonal": (np.linalg.diagonal,),
     "linalg.matrix_power": tuple(
         lambda x, n=n: np.linalg.matrix_power(x, n) for n in (0, 1, 2, -1)
     ),
-    "linalg.matrix_transpose": (np.linalg.matrix_transpose,),
-    "linspace": (lambda x: np.linspace(x, x, 1),),
     "meshgrid": (
         np.meshgrid,
         lambda x: np.meshgrid(x, x),
@@ -118,12 +112,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda x: np.meshgrid(x, x, x, sparse=True, indexing="ij", copy=False),
     ),
     "moveaxis": (lambda x: np.moveaxis(x, 0, -1), lambda x: np.moveaxis(x, (), ())),
-    "nan_to_num": (np.nan_to_num,),
-    "outer": (lambda x: np.outer(x, [1.0]),),
     "pad": (lambda x: np.pad(x, 0), lambda x: np.pad(x, 1)),
     "partition": (lambda x: np.partition(x, 0),),
-    "percentile": (lambda x: np.percentile(x, 50),),
-    "polyval": (lambda x: np.polyval([1.0, 0.0], x), lambda x: np.polyval(x, [1.0])),
     "quantile": (lambda x: np.quantile(x, 0.0, axis=()),),
     "ravel": (np.ravel, lambda x: np.ravel(x, order="F")),
     "repeat": (lambda x: np.repeat(x, 1), lambda x: np.repeat(x, 1, axis=0)),
@@ -153,7 +143,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "tril": (lambda x: np.tril(x, 9),),
     "triu": (lambda x: np.triu(x, -9),),
     "unstack": (np.unstack, lambda x: np.unstack(x, axis=-1)),
-    "vander": (lambda x: np.vander(x, 2),),
     "vsplit": (lambda x: np.vsplit(x, 1),),
     "vstack": (lambda x: np.vstack([x]),),
     "where": (lambda x: np.where(x == x, x, x),),
@@ -303,7 +292,7 @@ VIEWS = [
         *((name, call) for name, calls in (FUNCTIONS | BARE).items() for call in calls),
         *((name, call) for name, calls in METHODS.items() for call in calls),
     )
-    if name not in ("array", "asarray", "asanyarray", "to_device", "interp")
+    if name not in ("array", "asarray", "asanyarray", "to_device")
 ]
 
 
