@@ -117,14 +117,9 @@ class TestVersions:
         y += 1
         z.backward()
         check(x.grad, [3, 4])
-        y = x * 1.0
         z = xp.sum(y * w)
         w += 1
-        with pytest.raises(
-            RuntimeError,
-            match=self.SPOILT
-            + r": .*\[2\]\] is at version 1; expected version 0|at version 1; expected version 0",
-        ):
+        with pytest.raises(RuntimeError, match=self.SPOILT):
             z.backward()
 
     def test_the_message_names_operation_version_and_way_out(self):
