@@ -179,6 +179,18 @@ class TestInPlace:
         close(out, [7, 6])
         close(t, [0, 6])
 
+    def test_views_follow(self, xp):
+        def f(x):
+            y = x * 1
+            flat, last, rest = y.reshape(-1), y.T[1, :], xp.unstack(y)[1]
+            y *= 2
+            rest[0] *= x[0, 1]
+            return flat, last, rest
+
+        _, t = at(xp, f, np.array([[1.0, 2.0], [3.0, 4.0]]))
+        for found, expected in zip(t, ([2, 2, 10, 2], [2, 2], [10, 2]), strict=True):
+            close(found, expected)
+
     def test_refusals(self, xp):
         outside = xp.zeros(2, dtype=xp.float64)
 

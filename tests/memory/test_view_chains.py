@@ -15,7 +15,7 @@ from leaves import check
 
 import multigrad as mg
 from multigrad import func
-from multigrad.core.aliasing import compact
+from multigrad.core.aliasing import DEPTH, Location, compact
 
 
 def lines(f: Callable[[], Any]) -> int:
@@ -196,6 +196,7 @@ def drawn(random: np.random.Generator, x: Any) -> Callable[[Any, Any], Any]:
 
 @pytest.mark.parametrize("backend", ["numpy", "strict"], indirect=True)
 def test_random_chains_are_what_numpy_computes(xp: Any, backend: str) -> None:
+    """And few steps lead from a view to its memory."""
     for seed in range(300 if backend == "numpy" else 30):
         random = np.random.default_rng(seed)
         expected = np.arange(1.0, 433.0).reshape(6, 9, 8)
@@ -212,6 +213,7 @@ def test_random_chains_are_what_numpy_computes(xp: Any, backend: str) -> None:
                 break
         check(x, expected)
         check(v, part)
+        assert len(Location(v).part) <= 4 * DEPTH
 
 
 def test_a_chain_of_parts_without_elements(xp: Any) -> None:
