@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 import contextvars
 import copy
 import dataclasses
@@ -79,14 +78,10 @@ def lengths(i: int) -> Any:
     return np.ones(1100 + i)
 
 
-@program("lengths on the tape")
+@program("lengths")
 def _(i: int) -> None:
     t = mg.asarray(lengths(i), requires_grad=True)
     loss(t[1:] * 2.0).backward()
-
-
-@program("lengths in func.grad")
-def _(i: int) -> None:
     func.grad(loss)(lengths(i))
     func.jvp(loss, (lengths(i),), (lengths(i),))
 
@@ -148,18 +143,15 @@ def chosen(i: int, n: int) -> list[Any]:
     return [LEAVES[k] if i >> k & 1 else CONSTANTS[k] for k in range(n)]
 
 
-@program("patterns of two operands")
+@program("patterns of operands and lists")
 def _(i: int) -> None:
-    a, b = chosen(i, 2)
-    y = a * b + mg.atan2(a, b) - mg.where(a > 0.0, a, b)
-    if y.requires_grad:
-        mg.sum(y).backward()
-
-
-@program("patterns of lists")
-def _(i: int) -> None:
-    some = chosen(i, 3)
-    for y in (mg.stack(some), mg.concat(some), mg.broadcast_arrays(*some)[0]):
+    a, b, _ = some = chosen(i, 3)
+    for y in (
+        a * b + mg.atan2(a, b) - mg.where(a > 0.0, a, b),
+        mg.stack(some),
+        mg.concat(some),
+        mg.broadcast_arrays(*some)[0],
+    ):
         if y.requires_grad:
             mg.sum(y).backward()
 
@@ -231,12 +223,6 @@ def _(i: int) -> None:
     func.vmap(func.grad(f))(ROWS)
 
 
-@program("accumulated gradients")
-def _(i: int) -> None:
-    loss(LEAVES[i % 6]).backward()
-    functional.hessian(lambda t: mg.sum(t * t), w)
-
-
 @program("views of views")
 def _(i: int) -> None:
     y = LEAVES[i % 6] * 2.0
@@ -264,13 +250,6 @@ def _(i: int) -> None:
     func.linearize(f, X)[1](X)
 
 
-@program("a step with func.grad")
-def _(i: int) -> None:
-    params = {"w": X, "b": np.zeros(3)}
-    gradients = func.grad(lambda p: mg.sum((p["w"] * 2.0 + p["b"]) ** 2))(params)
-    {name: params[name] - 0.1 * gradients[name] for name in params}
-
-
 @program("nested transformations")
 def _(i: int) -> None:
     def f(t: Any) -> Any:
@@ -283,6 +262,13 @@ def _(i: int) -> None:
     func.jvp(func.grad(f), (X,), (X,))
     func.jacrev(func.jacfwd(mg.sin))(X)
     func.hessian(loss)(X)
+    func.vmap(func.grad(loss))(np.ones((1 + i % 60, 3)))
+    func.vmap(lambda a, b: a * b, (i % 2, None))(np.ones((3, 3)), X)
+    func.vmap(func.vmap(mg.sin), chunk_size=1 + i % 3)(np.ones((4, 2, 3)))
+    functional.hessian(lambda t: mg.sum(t * t), w)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(mg.asarray(X), mg.asarray(X))
+        forward_ad.unpack_dual(mg.sin(dual) * (i % 7))
 
 
 @program("pullbacks that are not called")
@@ -290,7 +276,8 @@ def _(i: int) -> None:
     func.vjp(mg.sin, X)
     func.linearize(mg.sin, X)
     loss(w)
-    mg.autograd.grad(loss(w), w, create_graph=True)
+    (g,) = mg.autograd.grad(loss(w), w, create_graph=True)
+    mg.autograd.grad(g.sum(), w)
 
 
 @program("fresh compiled functions", writes=True)
@@ -420,7 +407,10 @@ def _(i: int) -> None:
     spoilt = w * 1.0
     saved = mg.sum(spoilt * spoilt)
     spoilt += i % 7
+    freed = loss(w)
+    freed.backward()
     for wrong in (
+        lambda: freed.backward(),
         lambda: mg.sum(w, axis=7 + i),
         lambda: w[i + 7],
         lambda: w @ np.ones(4 + i),
@@ -446,14 +436,6 @@ def _(i: int) -> None:
     ):
         with pytest.raises(Exception, match=r"\w"):
             wrong()
-
-
-@program("a backward pass twice")
-def _(i: int) -> None:
-    y = loss(w)
-    y.backward()
-    with contextlib.suppress(RuntimeError):
-        y.backward()
 
 
 # Extensions
@@ -500,21 +482,13 @@ def logged_class() -> Any:
 LOGGED = logged_class()
 
 
-def logged(cls: Any, i: int) -> None:
-    transform = extend.Transform(f"logged{i}")
-    transform.call(lambda: transform.unwrap(loss(cls.wrap(X, transform))))
-
-
-@program("layers and observers")
+@program("layers and observers", cycles=15)
 def _(i: int) -> None:
-    logged(LOGGED, i)
+    for cls in (LOGGED, logged_class()):
+        transform = extend.Transform(f"logged{i}")
+        transform.call(lambda: transform.unwrap(loss(cls.wrap(X, transform))))  # noqa: B023
     with Seen():
         loss(w).backward()
-
-
-@program("fresh layers", cycles=15)
-def _(i: int) -> None:
-    logged(logged_class(), i)
 
 
 @program("NumPy's functions")
@@ -594,7 +568,7 @@ def _(i: int) -> None:
     mg.sum(z).backward()
 
 
-@program("threads and contexts")
+@program("threads, contexts, tasks")
 def _(i: int) -> None:
     thread = threading.Thread(target=lambda: loss(w).backward())
     thread.start()
@@ -607,9 +581,6 @@ def _(i: int) -> None:
 
     next(halted())
 
-
-@program("tasks")
-def _(i: int) -> None:
     async def task() -> None:
         with mg.no_grad():
             await asyncio.sleep(0)
@@ -657,26 +628,22 @@ def _(i: int) -> None:
         func.scan(step, w, np.ones((4, 3)), checkpoint=checkpoint)[0].sum().backward()
 
 
-@program("lengths of loops")
+@program("lengths of loops, and branches")
 def _(i: int) -> None:
     rows = np.ones((1 + i % 17, 3))
     func.scan(lambda c, v: (c + v, c * v), w, rows)[0].sum().backward()
     func.grad(lambda t: mg.sum(func.scan(lambda c, v: (c + v, c * v), t, rows)[1]))(X)
     func.while_loop(lambda c: mg.sum(c) < 20.0 + i % 17, lambda c: c + 10.0, X)
     func.fori_loop(0, i % 5, lambda k, c: c * 2.0, X)
+    func.grad(
+        lambda t: mg.sum(func.cond(mg.sum(t) > i % 5, lambda u: u * (i % 7), lambda u: u, t))
+    )(X)
+    func.switch(i % 3, [lambda t: t * (i % 7), lambda t: t, mg.sin], X)
 
 
 @program("lengths of one loop")
 def _(i: int) -> None:
     func.grad(lambda t: mg.sum(func.scan(step, t, np.ones((8 + i % 1000, 3)))[1]))(X)
-
-
-@program("branches")
-def _(i: int) -> None:
-    func.grad(
-        lambda t: mg.sum(func.cond(mg.sum(t) > i % 5, lambda u: u * (i % 7), lambda u: u, t))
-    )(X)
-    func.switch(i % 3, [lambda t: t * (i % 7), lambda t: t, mg.sin], X)
 
 
 @program("constants of bodies", warm=40)
@@ -686,27 +653,7 @@ def _(i: int) -> None:
     func.scan(lambda c, v: (c + v * constant, c * v), w, np.ones((8, 3)))[0].sum().backward()
 
 
-@program("sizes of vmap")
-def _(i: int) -> None:
-    func.vmap(func.grad(loss))(np.ones((1 + i % 60, 3)))
-    func.vmap(lambda a, b: a * b, (i % 2, None))(np.ones((3, 3)), X)
-    func.vmap(func.vmap(mg.sin), chunk_size=1 + i % 3)(np.ones((4, 2, 3)))
-
-
 # Tools
-
-
-@program("create_graph")
-def _(i: int) -> None:
-    (g,) = mg.autograd.grad(mg.sum(w * w * w), w, create_graph=True)
-    mg.autograd.grad(g.sum(), w)
-
-
-@program("forward_ad")
-def _(i: int) -> None:
-    with forward_ad.dual_level():
-        dual = forward_ad.make_dual(mg.asarray(X), mg.asarray(X))
-        forward_ad.unpack_dual(mg.sin(dual) * (i % 7))
 
 
 @program("profiles", cycles=150)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import warnings
 import weakref
 
@@ -18,13 +17,6 @@ from multigrad.backward import gradients
 
 
 class TestBackward:
-    def test_scalar(self, xp):
-        x = leaf(xp, [1.0, 2.0, 3.0])
-        assert xp.sum(x * x).backward() is None
-        check(x.grad, [2, 4, 6])
-        assert not x.grad.requires_grad
-        assert x.grad.dtype == x.dtype and x.grad.shape == x.shape
-
     def test_accumulates_in_place(self, xp):
         x = leaf(xp, [1.0, 2.0])
         xp.sum(x * 3).backward()
@@ -104,19 +96,6 @@ class TestBackward:
         (x * 1e16 + x * 1 + x * (-1e16)).backward()
         assert float(x.grad.array) == 0.0
 
-    def test_leaf_gradient_shares_no_memory(self):
-        go = np.ones(2)
-        x = mg.asarray(np.ones(2), requires_grad=True)
-        x.backward(go)
-        y = mg.asarray(np.ones(2), requires_grad=True)
-        (y.reshape((2,)) + x).backward(go)
-        for t in (x, y):
-            assert not np.shares_memory(t.grad.array, go)
-        assert not np.shares_memory(x.grad.array, y.grad.array)
-        x.grad.array[...] = 7
-        check(y.grad, [1, 1])
-        np.testing.assert_array_equal(go, 1)
-
     def test_expanded_gradient_is_dense(self):
         x = mg.asarray(np.ones((2, 3)), requires_grad=True)
         x.sum().backward()
@@ -161,13 +140,6 @@ class TestErrors:
         y.backward()
         y.backward()
         check(x.grad, [4, 4])
-
-    def test_retain_graph(self, xp):
-        x = leaf(xp, [1.0, 2.0])
-        y = xp.sum(x * x)
-        y.backward(retain_graph=True)
-        y.backward()
-        check(x.grad, [4, 8])
 
     def test_scalar_only(self, xp):
         x = leaf(xp, [1.0, 2.0])
@@ -313,13 +285,6 @@ class TestGrad:
         (g,) = autograd.grad([y, xp.sum(y * 3)], x, [one, None])
         check(g, [8, 16])
 
-    def test_an_output_that_leads_nowhere_keeps_its_graph(self, xp):
-        x, w = leaf(xp, [1.0, 1.0]), leaf(xp, 1.0)
-        other = xp.sin(w)
-        autograd.grad([xp.sum(x * x), other], x)
-        other.backward()
-        check(w.grad, np.cos(1.0))
-
     def test_unused(self, xp):
         x, w = leaf(xp, [1.0]), leaf(xp, [1.0])
         with pytest.raises(
@@ -360,13 +325,6 @@ class TestGrad:
             check(g, expected)
             y = xp.sum(g)
 
-    def test_mixed_second_derivative(self, xp):
-        x, w = leaf(xp, [0.3, 0.7]), leaf(xp, [1.1, 0.2])
-        (gx,) = autograd.grad(xp.sum(xp.sin(x * w)), x, create_graph=True)
-        (gxw,) = autograd.grad(xp.sum(gx), w)
-        p = values(x) * values(w)
-        check(gxw, np.cos(p) - p * np.sin(p))
-
     def test_retained_gradient_of_an_intermediate(self, xp):
         x = leaf(xp, [1.0])
         y = x * 2
@@ -391,29 +349,6 @@ class TestGrad:
 
 
 class TestShapesAndDtypes:
-    def test_mixed_precision(self, xp):
-        a = xp.asarray(np.array([1.0, 2.0], dtype=np.float32), requires_grad=True)
-        b = leaf(xp, [3.0, 4.0])
-        xp.sum(a * b).backward()
-        assert a.grad.dtype == xp.float32 and b.grad.dtype == xp.float64
-        check(a.grad, [3, 4])
-
-    def test_broadcasting(self, xp):
-        a, b = leaf(xp, np.ones((3, 1))), leaf(xp, np.arange(4.0))
-        xp.sum(a * b).backward()
-        check(a.grad, np.full((3, 1), 6.0))
-        check(b.grad, np.full(4, 3.0))
-        c = leaf(xp, 2.0)
-        xp.sum(c * xp.ones((0, 3), dtype=xp.float64)).backward()
-        check(c.grad, 0.0)
-
-    def test_real_argument_of_a_complex_operation(self, xp):
-        x = leaf(xp, [1.0, 2.0])
-        z = xp.asarray(np.array([1 + 2j, 3 - 1j]))
-        (g,) = autograd.grad(x * z, x, xp.asarray(np.array([1 + 0j, 1j])))
-        assert g.dtype == xp.float64
-        check(g, [1.0, np.real(1j * np.conj(3 - 1j))])
-
     def test_complex_convention(self, xp):
         z = leaf(xp, [1 + 2j, -0.5j], dtype=np.complex128)
         (g,) = autograd.grad(xp.sum(xp.real(z * xp.conj(z))), z)
@@ -423,20 +358,6 @@ class TestShapesAndDtypes:
 
 
 class TestMemory:
-    def test_graph_is_freed_without_the_collector(self):
-        gc.disable()
-        try:
-            x = mg.asarray(np.ones(3), requires_grad=True)
-            y = x.exp().tanh() * x
-            node = weakref.ref(y.grad_fn)
-            inner = weakref.ref(y.grad_fn.next_functions[0][0])
-            z = y.sum()
-            z.backward()
-            del y, z
-            assert node() is None and inner() is None
-        finally:
-            gc.enable()
-
     def test_leaf_is_not_kept_alive(self):
         x = mg.asarray(np.ones(3), requires_grad=True)
         ref = weakref.ref(x)
@@ -466,39 +387,6 @@ class TestMemory:
         finally:
             gc.enable()
 
-    def test_wide_fan_out(self):
-        x = mg.asarray(np.arange(3.0), requires_grad=True)
-        total = x * 0.0
-        for _ in range(2000):
-            total = total + x
-        total.sum().backward()
-        check(x.grad, np.full(3, 2000.0))
-
-
-class TestThreads:
-    def test_one_retained_graph_in_several_threads(self):
-        x = leaf(mg.namespace("numpy"), np.ones(4))
-        parts = mg.unstack(x * x)
-        loss = parts[0] * parts[1] + mg.sum(mg.exp(x) * x)
-        expected = autograd.grad(loss, x, retain_graph=True)[0].array
-        errors = []
-
-        def work():
-            try:
-                for _ in range(50):
-                    loss.backward(retain_graph=True)
-                    autograd.grad(loss, [x, parts[0]], create_graph=True)
-            except Exception as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        assert not errors
-        check(x.grad, 200 * expected)
-
 
 def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:
     """Its hooks do not run, and what it saved is still there."""
@@ -512,14 +400,6 @@ def test_an_output_that_does_not_lead_to_the_inputs_is_left_alone() -> None:
     other.backward()
     assert len(seen) == 1 and w.grad is not None
     np.testing.assert_allclose(w.grad.array, 2 * np.cos([6.0, 8.0]))
-
-
-def test_a_gradient_is_summed_over_leading_and_inner_axes_at_once() -> None:
-    x, y = vector(np.ones((2, 1))), vector(np.ones((4, 1, 3)))
-    gx, gy = mg.autograd.grad((x * y).sum(), (x, y))
-    assert gx.shape == (2, 1) and gy.shape == (4, 1, 3)
-    np.testing.assert_array_equal(gx.array, np.full((2, 1), 12.0))
-    np.testing.assert_array_equal(gy.array, np.full((4, 1, 3), 2.0))
 
 
 def test_unfreezing_a_leaf(xp):

@@ -188,19 +188,6 @@ def test_hooks_of_one_output_of_several(xp):
     np.testing.assert_allclose(values(x.grad), [[10, 10], [1, 1]])
 
 
-def test_leaf_hook_before_in_place_hook_after(xp):
-    x = leaf(xp, [1.0])
-    y = x * 1
-    order = []
-    y.register_hook(lambda g: order.append(("before", float(g.array[0]))))
-    y.retain_grad()
-    y *= 3
-    y.register_hook(lambda g: order.append(("after", float(g.array[0]))))
-    xp.sum(y).backward()
-    assert order == [("after", 1.0), ("before", 3.0)]
-    np.testing.assert_allclose(values(y.grad), [1.0])
-
-
 class TestHooksThatBringInAValueOfATransformation:
     """A pass on raw arrays becomes one on layers where a hook returns one, wherever that is, and
     whether the pass is watched or not.

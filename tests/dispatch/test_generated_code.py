@@ -16,8 +16,6 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.backward import run as backward
-from multigrad.core import graph
 from multigrad.registry import define, elementwise
 
 
@@ -47,12 +45,7 @@ class TestTracebacks:
             with pytest.raises(ValueError, match="as it is meant to") as caught:
                 xp.t.fails(x)
             found = frames(caught.value)
-            assert found and all(f.line for f in found), [
-                (f.filename, f.lineno, f.line) for f in found
-            ]
-        assert any("_general(_op" in f.line for f in found) and any(
-            "function(v0)" in f.line for f in found
-        )
+            assert found and all(f.line for f in found), found
 
     def test_of_a_rule(self, xp):
         define(
@@ -233,13 +226,3 @@ class TestRedeclaring:
         declare(3.0)
         declare(4.0, override=True)
         assert type(xp.linalg.slogdet(xp.eye(2))) is before
-
-
-@pytest.mark.parametrize("kind", [backward.Pass, graph.Node, graph.NodeHooks])
-def test_docstrings_name_the_fields_that_there_are(kind):
-    described = {
-        line.split("  ")[0].strip()
-        for line in inspect.getdoc(kind).splitlines()
-        if "  " in line.strip() and not line.startswith(" ")
-    }
-    assert described == {name for name in kind.__slots__ if not name.startswith("__")}

@@ -12,8 +12,6 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad import registry
-from multigrad.dispatch import codegen, pullbacks
 from multigrad.errors import RegistrationError
 from multigrad.registry import define, linear
 
@@ -63,15 +61,6 @@ class TestUnusedOutputs:
             (g,) = mg.autograd.grad(loss(*xp.t.parts(x)), x)
             np.testing.assert_allclose(values(g), expected)
 
-    def test_in_recorded_passes(self, xp):
-        declare_parts()
-        x = xp.asarray(X, requires_grad=True)
-        (g,) = mg.autograd.grad(xp.sum(xp.t.parts(x).cubes), x, create_graph=True)
-        (h,) = mg.autograd.grad(xp.sum(g), x)
-        np.testing.assert_allclose(values(h), 6 * X)
-        (g,) = mg.autograd.grad(xp.sum(xp.t.parts(x).sums), x, create_graph=True)
-        np.testing.assert_allclose(values(g), np.ones_like(X))
-
     def test_in_transformations(self, xp):
         declare_parts()
         raw = xp.asarray(X).array
@@ -93,13 +82,6 @@ class TestUnusedOutputs:
         ):
             np.testing.assert_allclose(values(mg.func.vmap(mg.func.grad(f))(batch)), expected)
 
-    def test_under_a_compiler(self):
-        jax = pytest.importorskip("jax")
-        declare_parts()
-        xp = mg.namespace("jax")
-        compiled = jax.jit(mg.func.grad(lambda x: xp.sum(xp.t.parts(x).sums)))
-        np.testing.assert_allclose(np.asarray(compiled(jax.numpy.asarray(X))), np.ones_like(X))
-
     def test_of_a_variable_number(self, xp):
         declare_halves()
         x = xp.asarray(X, requires_grad=True)
@@ -118,48 +100,6 @@ class TestUnusedOutputs:
         x = xp.asarray(X, requires_grad=True)
         mg.autograd.grad(xp.sum(xp.t.cast(x).same), x)
         assert seen == [((2,), xp.float32)]
-
-    def test_nothing_is_made_of_what_the_rule_does_not_take(self, monkeypatch):
-        made: list[Any] = []
-        monkeypatch.setattr(pullbacks, "materialized", lambda xp, g, info: made.append(info) or g)
-        define(
-            "t.first(x, /)",
-            outputs=("first", "second"),
-            forward=lambda xp, x: (2 * x, 3 * x),
-            x=lambda xp, g_first: 2 * g_first,
-            jvp=lambda xp, t: (2 * t, 3 * t),
-        )
-        xp = mg.namespace("numpy")
-        x = xp.asarray(X, requires_grad=True)
-        xp.sum(xp.t.first(x).first).backward()
-        # that of the second is not even looked at
-        assert [info.shape for info in made] == [X.shape]
-        assert set(codegen.pullback(registry.OPS["t.first"], (True,), False, True).plan) == {
-            "first_info",
-            "x_shape",
-            "x_dtype",
-        }
-
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "linalg.svd",
-            "linalg.eigh",
-            "linalg.eig",
-            "linalg.qr",
-            "linalg.slogdet",
-            "unique_all",
-            "unstack",
-            "meshgrid",
-            "broadcast_arrays",
-        ],
-    )
-    def test_rules_of_the_standard_do_with_less(self, name):
-        op = registry.OPS[name]
-        needs = ((True,),) if "arrays" in op.roles.values() else (True,)
-        assert not op.vjp[op.arrays[0]].materialize and not any(
-            n.endswith("_info") for n in codegen.pullback(op, needs, False, True).plan
-        )
 
     def test_none_for_a_rule_that_says_so(self, xp):
         seen: list[Any] = []
@@ -235,16 +175,6 @@ class TestUnusedOutputs:
             loss = xp.sum(xp.t.parts(x)[output])
         (g,) = mg.autograd.grad(loss, x, create_graph=create_graph)
         np.testing.assert_allclose(values(g), expected)
-
-    @pytest.mark.parametrize("output", (0, 1))
-    def test_in_a_checkpoint(self, xp, output):
-        declare_parts()
-        x = xp.asarray(X, requires_grad=True)
-        expected = (3 * X**2, np.ones_like(X))[output]
-        f = mg.func.checkpoint(lambda t: xp.sum(xp.t.parts(t)[output]))
-        np.testing.assert_allclose(values(mg.func.grad(f)(x.detach())), expected)
-        f(x).backward()
-        np.testing.assert_allclose(values(x.grad), expected)
 
     def test_a_named_tuple_among_what_is_saved_keeps_its_names(self, xp):
         scales = namedtuple("scales", "first second")

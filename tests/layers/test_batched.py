@@ -26,26 +26,13 @@ def on(x, axis):
 class TestAxes:
     """An axis of an example is never that of the batch."""
 
-    @pytest.mark.parametrize("name", ["sum", "max", "std", "any", "count_nonzero"])
-    def test_reductions(self, xp, name):
-        f = getattr(xp, name)
-        for axis, keepdims in ((None, True), (-2, False), (0, True), ((-1, 0), False), ((), False)):
-            looped(
-                xp, lambda x, axis=axis, keepdims=keepdims: f(x, axis=axis, keepdims=keepdims), X
-            )
-        for axis in (2, -3, (0, 2), (-3,)):
-            with pytest.raises(IndexError, match="out of bounds for an array of dimension 2"):
-                func.vmap(lambda x, axis=axis: f(x, axis=axis))(raw(xp, X))
-
     def test_an_axis_out_of_bounds_raises(self, xp):
         calls = [
-            lambda x, a: xp.argmax(x, axis=a),
+            lambda x, a: xp.sum(x, axis=a),
+            lambda x, a: xp.max(x, axis=(0, a)),
             lambda x, a: xp.flip(x, axis=a),
-            lambda x, a: xp.roll(x, 1, axis=a),
             lambda x, a: xp.sort(x, axis=a),
-            lambda x, a: xp.cumulative_sum(x, axis=a),
             lambda x, a: xp.concat([x, x], axis=a),
-            lambda x, a: xp.unstack(x, axis=a),
             lambda x, a: xp.squeeze(x, axis=a),
             lambda x, a: xp.moveaxis(x, a, 0),
             lambda x, a: xp.fft.fft(x, axis=a),
@@ -74,35 +61,10 @@ class TestAxes:
     def test_a_transform_over_more_axes_than_there_are(self, xp):
         with pytest.raises(IndexError, match="axis -3 is out of bounds"):
             func.vmap(lambda x: xp.fft.fftn(x, s=(2, 2, 2)))(raw(xp, X))
-        looped(
-            xp,
-            lambda x: (
-                xp.fft.fftn(x * 1j, s=(3,), axes=(-2,)),
-                xp.fft.rfftn(x, axes=(-1, 0)),
-                xp.fft.fftshift(x, axes=0),
-            ),
-            X,
-        )
 
-    def test_shapes(self, xp):
-        looped(
-            xp,
-            lambda x: (
-                xp.reshape(x, (-1,)),
-                xp.reshape(x, (2, -1, 2)),
-                xp.broadcast_to(x, (5, 2, 4)),
-                xp.tile(x, (2, 1, 2)),
-                x.T,
-                x.mT,
-            ),
-            X,
-        )
-        for shape, text in (
-            ((3,), "cannot take the shape"),
-            ((-1, -1), "cannot take the shape"),
-            ((0, -1), "cannot take the shape"),
-        ):
-            with pytest.raises(ValueError, match=text):
+    def test_shapes_that_do_not_fit(self, xp):
+        for shape in ((3,), (-1, -1), (0, -1)):
+            with pytest.raises(ValueError, match="cannot take the shape"):
                 func.vmap(lambda x, shape=shape: xp.reshape(x, shape))(raw(xp, X))
         with pytest.raises(ValueError, match=r"shape \(0, 2\) cannot take the shape \(0, -1\)"):
             func.vmap(lambda x: xp.reshape(x, (0, -1)))(raw(xp, np.zeros((3, 0, 2))))
@@ -145,19 +107,6 @@ class TestSizes:
             ),
             V[:, 0],
         )
-
-    def test_a_batch_of_one(self, xp):
-        one = X[:1]
-        f = lambda x, y: (
-            x + y,
-            x @ y.T,
-            xp.concat([x, y]),
-            xp.stack([y, x]),
-            xp.where(x > y, x, y),
-            xp.squeeze(x[:1, :], axis=0),
-        )
-        looped(xp, f, one, one[:, ::-1])
-        looped(xp, lambda x, y: (x + y, xp.concat([x, y]), x @ y.T), one, X[0], in_axes=(0, None))
 
     def test_no_examples_at_all(self, xp):
         f = lambda x, y, i: (
@@ -226,31 +175,6 @@ class TestOperands:
         for a, b in ranks[:2] if backend == "jax" else ranks:  # which compiles each of them
             a, b = DRAW.uniform(-1, 1, (3, *a)), DRAW.uniform(-1, 1, (3, *b))
             looped(xp, lambda x, y: x @ y, on(a, axes[0]), on(b, axes[1]), in_axes=axes)
-        if backend == "jax":
-            return
-        for sums, a, b in (
-            (1, (2, 3), (3, 4)),
-            (0, (2,), (3,)),
-            (((2, 1), (0, 1)), (2, 3, 4), (4, 3)),
-            (((-1,), (0,)), (2, 3), (3, 2)),
-        ):
-            a, b = DRAW.uniform(-1, 1, (3, *a)), DRAW.uniform(-1, 1, (3, *b))
-            looped(
-                xp,
-                lambda x, y, sums=sums: xp.tensordot(x, y, axes=sums),
-                on(a, axes[0]),
-                on(b, axes[1]),
-                in_axes=axes,
-            )
-        for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (2, 3))):
-            a, b = DRAW.uniform(-1, 1, (3, *a)), DRAW.uniform(-1, 1, (3, *b))
-            looped(
-                xp,
-                lambda x, y: (xp.vecdot(x, 1j * y), xp.linalg.cross(x, y)),
-                on(a, axes[0]),
-                on(b, axes[1]),
-                in_axes=axes,
-            )
 
     @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
     def test_systems_of_any_rank(self, xp, axes, backend):
@@ -276,61 +200,6 @@ class TestOperands:
             with pytest.raises(ValueError, match=text):
                 func.vmap(f)(raw(xp, X))
 
-    def test_python_and_numpy_scalars(self, xp):
-        f = lambda x: (
-            x + 1.5,
-            1 + x,
-            2 - x,
-            x**2,
-            2 ** abs(x),
-            xp.where(x > 0, x, 0),
-            xp.maximum(x, 0),
-            xp.clip(x, 0, 1),
-            x * np.float64(2),
-            np.float64(2) * x,
-        )
-        for x in (V, V.astype(np.float32), V[:, 0]):
-            looped(xp, f, x)
-        looped(xp, lambda x: (x + 1, x // 2, x % 3, x << 1, x & 1), DRAW.integers(0, 5, (3, 4)))
-        assert func.vmap(lambda x: x * 1j)(raw(xp, V)).dtype == xp.complex128
-
-    def test_mixed_dtypes(self, xp):
-        looped(
-            xp,
-            lambda x, y: (x + y, xp.concat([x, y]), xp.stack([y, x]), x @ y),
-            V,
-            V[0].astype(np.float32),
-            in_axes=(0, None),
-        )
-        looped(
-            xp,
-            lambda x, y: (x * y, xp.vecdot(x, y), xp.real(x), xp.imag(x), abs(x), xp.conj(x)),
-            V + 1j * V[::-1],
-            V,
-        )
-        looped(
-            xp,
-            lambda x, y: (x & ~y, x ^ y, xp.any(x), xp.logical_not(x)),
-            V > 0,
-            V[0] > 1,
-            in_axes=(0, None),
-        )
-
-    def test_dtypes_and_what_is_asked_of_an_array(self, xp):
-        looped(
-            xp,
-            lambda x: (
-                xp.astype(x, xp.float32),
-                xp.astype(x, xp.complex128),
-                xp.asarray(x, dtype=xp.float32),
-                xp.asarray(x, copy=True),
-                xp.zeros((), dtype=xp.result_type(x, xp.complex64)) + xp.zeros_like(x),
-                x + x.ndim + x.size + x.shape[0],
-            ),
-            X,
-        )
-        looped(xp, lambda x: xp.sum(x, dtype=xp.float32), X)
-
     def test_another_backend_is_refused(self, xp, backend):
         other = mg.asarray(np.ones(4), backend="strict" if backend == "numpy" else "numpy")
         for f in (lambda x: x + other, lambda x: xp.stack([x, other]), lambda x: x @ other):
@@ -349,70 +218,14 @@ class TestOperations:
         rows[1, 4:] = np.nan
         for side in ("left", "right"):
             looped(xp, lambda x, v, side=side: xp.searchsorted(x, v, side=side), rows, values)
-            looped(
-                xp,
-                lambda x, v, side=side: xp.searchsorted(x, v, side=side),
-                rows,
-                values[0],
-                in_axes=(0, None),
-            )
-            looped(
-                xp,
-                lambda x, v, side=side: xp.searchsorted(x, v, side=side),
-                rows[0],
-                values,
-                in_axes=(None, 0),
-            )
         order = np.stack([DRAW.permutation(6) for _ in range(3)])
         mixed = np.empty((3, 6))
         np.put_along_axis(mixed, order, np.sort(DRAW.uniform(-1, 1, (3, 6))), axis=1)
         looped(xp, lambda x, v, p: xp.searchsorted(x, v, sorter=p), mixed, V, order)
 
-    def test_orders(self, xp):
-        x = DRAW.integers(0, 3, (3, 2, 5)).astype(float)
-        looped(
-            xp,
-            lambda x: (
-                xp.sort(x, axis=0, descending=True),
-                xp.argsort(x, descending=True, stable=True),
-                xp.argsort(x, axis=-2),
-            ),
-            x,
-        )
-
-    def test_running_sums_from_an_initial_value(self, xp):
-        looped(
-            xp,
-            lambda x: (
-                xp.cumulative_sum(x, axis=0, include_initial=True),
-                xp.cumulative_prod(x, axis=-1, include_initial=True),
-            ),
-            X,
-        )
-        looped(xp, lambda x: xp.cumulative_sum(x), V)
+    def test_running_sums_of_matrices(self, xp):
         with pytest.raises(ValueError, match="axis is required for an array of 2 dimensions"):
             func.vmap(lambda x: xp.cumulative_sum(x))(raw(xp, X))
-
-    @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
-    def test_taking(self, xp, axes):
-        i = DRAW.integers(-2, 2, (3, 3))
-        for axis in (0, 1, -1):
-            looped(
-                xp,
-                lambda x, i, axis=axis: xp.take(x, i, axis=axis),
-                on(X, axes[0]),
-                on(i, axes[1]),
-                in_axes=axes,
-            )
-        looped(xp, lambda x, i: xp.take(x, i), on(V, axes[0]), on(i, axes[1]), in_axes=axes)
-        along = DRAW.integers(-2, 2, (3, 2, 4))
-        looped(
-            xp,
-            lambda x, i: xp.take_along_axis(x, i, axis=0),
-            on(X, axes[0]),
-            on(along, axes[1]),
-            in_axes=axes,
-        )
 
     def test_a_place_out_of_bounds_is_no_place_of_another_example(self, xp, backend):
         if backend == "jax":
@@ -439,31 +252,6 @@ class TestOperations:
             )
         stacks = DRAW.uniform(-1, 1, (3, 2, 3, 3))
         looped(xp, lambda x, t: xp.linalg.pinv(x, rtol=t), stacks, DRAW.uniform(0.1, 0.9, (3, 2)))
-
-    def test_filling_with_a_value_of_each_example(self, xp):
-        looped(
-            xp,
-            lambda v: (
-                xp.full((2, 2), v),
-                xp.full((), v),
-                xp.full_like(xp.zeros(3, dtype=v.dtype), v),
-            ),
-            V[:, 0],
-        )
-        looped(xp, lambda x, v: xp.full_like(x, v), X, V[:, 0])
-
-    def test_spaces_between_values_of_each_example(self, xp):
-        f = lambda a, b: (
-            xp.linspace(a, b, 5),
-            xp.linspace(a, 1.0, 4, endpoint=False),
-            xp.linspace(0, b, 1),
-            xp.linspace(0, b, 0),
-            xp.linspace(a, b, 3, dtype=xp.float32),
-        )
-        for axes in ((0, 0), (0, None), (None, 0)):
-            looped(xp, f, on(V[:, 0], axes[0]), on(V[:, 1], axes[1]), in_axes=axes)
-        looped(xp, lambda a: xp.linspace(1j, a, 3), V[:, 0])
-        looped(xp, lambda a: xp.linspace(0, a, 3), V[:, 0].astype(np.float32))
 
     def test_a_refusal_for_one_example(self, xp, backend):
         f = lambda x, bad: xp.refuse(x, bad, "no such thing")
@@ -545,23 +333,6 @@ class TestValues:
 class TestLayers:
     """Batches in batches, over Tensors and under them."""
 
-    def test_batches_of_batches(self, xp):
-        a, b = V, DRAW.uniform(-1, 1, (2, 4))
-        found = func.vmap(lambda x: func.vmap(lambda y: x @ y)(raw(xp, b)))(raw(xp, a))
-        np.testing.assert_allclose(numpy(found), a @ b.T)
-        f = func.vmap(
-            func.vmap(lambda x, y: xp.sin(x) * y + xp.sum(x), in_axes=(None, 0)), in_axes=(0, None)
-        )
-        np.testing.assert_allclose(
-            numpy(f(raw(xp, a), raw(xp, b[:, 0]))),
-            (np.sin(a)[:, None] * b[:, 0][:, None] + a.sum(1)[:, None, None]),
-        )
-        both = func.vmap(
-            func.vmap(lambda x: xp.cumulative_sum(x), in_axes=1, out_axes=1), in_axes=2, out_axes=-1
-        )
-        x = DRAW.uniform(-1, 1, (4, 2, 3))
-        np.testing.assert_allclose(numpy(both(raw(xp, x))), np.cumsum(x, axis=0))
-
     def test_indices_of_either_level(self, xp, backend):
         # where integer arrays stand beside integers alone
         last = () if backend == "strict" else (slice(None, None, -1),)
@@ -592,41 +363,3 @@ class TestLayers:
         x = xp.asarray(V, requires_grad=True)
         (func.vmap(f)(x) * xp.asarray(np.array([1.0, 10.0, 100.0, 1000.0]))).sum().backward()
         np.testing.assert_allclose(numpy(x.grad), np.tile([0.0, 32.0, 300.0, 3000.0], (3, 1)))
-
-    def test_gradients_of_each_example(self, xp):
-        table, rows = DRAW.uniform(-1, 1, (5, 2)), DRAW.integers(0, 5, (3, 4))
-        found = func.vmap(func.grad(lambda t, i: xp.sum(t[i] ** 2)), in_axes=(None, 0))(
-            raw(xp, table), raw(xp, rows)
-        )
-        expected = np.zeros((3, 5, 2))
-        for k in range(3):
-            np.add.at(expected[k], rows[k], 2 * table[rows[k]])
-        np.testing.assert_allclose(numpy(found), expected)
-        hessians = func.vmap(func.jacfwd(func.grad(lambda x: xp.sum(x**3))))(raw(xp, V))
-        np.testing.assert_allclose(numpy(hessians), 6 * V[:, :, None] * np.eye(4))
-
-
-def test_it_is_as_jax_has_it(backend, xp):
-    """Where both define the same, jax.vmap and ours agree."""
-    if backend != "jax":
-        pytest.skip("a comparison with jax.vmap")
-    import jax
-    import jax.numpy as jnp
-
-    f = lambda np_: (
-        lambda x, i: (
-            np_.sum(x, axis=0),
-            x[i],
-            np_.linalg.inv(x @ x.T + np_.eye(2)),
-            np_.sort(x, axis=-1),
-            np_.where(x > 0, x, 0.0),
-        )
-    )
-    i = jnp.asarray(DRAW.integers(0, 2, (3, 3)))
-    x = jnp.moveaxis(jnp.asarray(X), 0, 1)
-    for a, b in zip(
-        func.vmap(f(xp), in_axes=(1, 0), out_axes=-1)(x, i),
-        jax.vmap(f(jnp), in_axes=(1, 0), out_axes=-1)(x, i),
-        strict=True,
-    ):
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12)

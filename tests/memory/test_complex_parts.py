@@ -139,17 +139,9 @@ class TestWriting:
 
     def test_refusals(self, xp: Any) -> None:
         z = leaf(xp, Z)
-        with pytest.raises(
-            GradientError,
-            match="a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation",
-        ):
+        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad"):
             z.real = 0.0
-        with pytest.raises(
-            GradientError,
-            match="a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation",
-        ):
+        with pytest.raises(GradientError, match="a view of a leaf Variable that requires grad"):
             z.imag += 1.0
         with mg.no_grad():
             z.real = 1.0
@@ -166,28 +158,6 @@ class TestWriting:
             match="could not broadcast|could not be broadcast|Incompatible types for broadcasting",
         ):
             y.real = xp.ones(2, dtype=xp.float64)
-
-    def test_torch_agrees(self) -> None:
-        torch = pytest.importorskip("torch")
-
-        def program(z: Any, u: Any, one: Any) -> list[Any]:
-            y = z * one
-            re, versions = y.real, [y._version]
-            y.imag = u * u
-            versions.append(y._version)
-            re *= u
-            y.real += (y.imag * 1.0) * u
-            versions.append(y._version)
-            y[1:].imag *= 2.0
-            versions.append(y._version)
-            (y * y.conj() * z).real.sum().backward()
-            return [y.detach(), z.grad, u.grad, *versions]
-
-        ours = program(leaf(mg, Z), leaf(mg, R), 1.0)
-        theirs = program(*(torch.tensor(x, requires_grad=True) for x in (Z, R)), 1.0)
-        assert ours[3:] == theirs[3:]
-        for a, b in zip(ours[:3], theirs[:3], strict=True):
-            check(a, b.numpy())
 
     def test_of_another_view(self, xp: Any) -> None:
         a, b = xp.asarray(Z.copy()), xp.asarray(Z.copy())
@@ -217,12 +187,6 @@ def gradient(z: np.ndarray) -> Any:
 
 
 class TestLayers:
-    def test_reverse_mode(self, xp: Any) -> None:
-        z = leaf(xp, Z)
-        total(xp, z).backward()
-        check(z.grad, gradient(Z))
-        check(func.grad(lambda z: total(xp, z))(xp.asarray(Z).array), gradient(Z))
-
     def test_forward_mode(self, xp: Any) -> None:
         out, tangent = func.jvp(
             lambda z: total(xp, z), (xp.asarray(Z).array,), (xp.asarray(W).array,)
@@ -245,14 +209,6 @@ class TestLayers:
         )
         check(func.vmap(lambda x: x.real + x.imag)(xp.asarray(rows.real.copy()).array), rows.real)
 
-    def test_nested(self, xp: Any) -> None:
-        def along(z: Any) -> Any:
-            return func.jvp(func.grad(lambda z: total(xp, z)), (z,), (xp.asarray(W),))[1]
-
-        step = 1e-6
-        expected = (gradient(Z + step * W) - gradient(Z - step * W)) / (2 * step)
-        np.testing.assert_allclose(values(along(xp.asarray(Z).array)), expected, rtol=1e-8)
-
     def test_refusals_on_layers_that_are_never_written(self, xp: Any) -> None:
         def f(x: Any) -> Any:
             with pytest.raises(
@@ -262,8 +218,3 @@ class TestLayers:
             return x
 
         func.jvp(f, (xp.asarray(R).array,), (xp.asarray(R).array,))
-
-    def test_under_a_trace(self) -> None:
-        jax = pytest.importorskip("jax")
-        xp = mg.namespace("jax")
-        check(jax.jit(func.grad(lambda z: total(xp, z)))(jax.numpy.asarray(Z)), gradient(Z))

@@ -4,6 +4,7 @@ array was changed.
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
 import textwrap
@@ -16,63 +17,18 @@ from leaves import check, const, leaf
 import multigrad as mg
 from multigrad import func
 
-AUGMENTED = {
-    "+=": lambda t, v: t.__iadd__(v),
-    "-=": lambda t, v: t.__isub__(v),
-    "*=": lambda t, v: t.__imul__(v),
-    "/=": lambda t, v: t.__itruediv__(v),
-    "**=": lambda t, v: t.__ipow__(v),
-    "%=": lambda t, v: t.__imod__(v),
-    "//=": lambda t, v: t.__ifloordiv__(v),
-}
-PLAIN = {
-    "+=": lambda t, v: t + v,
-    "-=": lambda t, v: t - v,
-    "*=": lambda t, v: t * v,
-    "/=": lambda t, v: t / v,
-    "**=": lambda t, v: t**v,
-    "%=": lambda t, v: t % v,
-    "//=": lambda t, v: t // v,
-}
+FLOATING = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
 
 
-@pytest.mark.parametrize("name", AUGMENTED)
-@pytest.mark.parametrize("scalar", [True, False])
-def test_augmented_operators_of_constants(xp, name, scalar):
-    x = const(xp, [5.0, 7.0])
-    v = 2.0 if scalar else const(xp, [2.0, 3.0])
-    expected = values(PLAIN[name](const(xp, [5.0, 7.0]), v))
-    y = AUGMENTED[name](x, v)
-    assert y is x and x._version == 1
-    check(x, expected)
-
-
-@pytest.mark.parametrize("name", ["+=", "-=", "*=", "/="])
-def test_augmented_operators_are_differentiated(xp, name):
-    x = leaf(xp, [5.0, 7.0])
-    v = const(xp, [2.0, 3.0])
-    y = x * 1.0
-    before = y
-    y = AUGMENTED[name](y, v)
-    assert y is before and y._version == 1
-    xp.sum(y * y).backward()
-    z = leaf(xp, [5.0, 7.0])
-    w = PLAIN[name](z * 1.0, v)
-    xp.sum(w * w).backward()
-    check(x.grad, values(z.grad))
-
-
-def test_integer_operators(xp):
-    n = const(xp, [6, 7], np.int64)
-    n &= 3
-    check(n, [2, 3])
-    n |= const(xp, [4, 4], np.int64)
-    n ^= 1
-    n <<= 2
-    n >>= 1
-    check(n, [14, 12])
-    n += 1
-    check(n, [15, 13])
+@pytest.mark.parametrize("name", [*FLOATING, "and_", "or_", "xor", "lshift", "rshift"])
+def test_augmented_operators(xp, name):
+    dtype, number = (np.float64, 2.0) if name in FLOATING else (np.int64, 2)
+    for v in (number, const(xp, [2, 3], dtype)):
+        x = const(xp, [5, 7], dtype)
+        expected = values(getattr(operator, name)(x, v))
+        y = getattr(operator, "i" + name.removesuffix("_"))(x, v)
+        assert y is x and x._version == 1
+        check(x, expected)
 
 
 def test_matmul_in_place(xp):
@@ -91,38 +47,6 @@ def test_the_buffer_of_a_mutable_array_is_written():
         t += mg.asarray(np.ones(2), requires_grad=recorded)
         np.testing.assert_array_equal(a, [2, 3])
         assert t.array is a
-
-
-def test_a_constant_takes_up_the_history_of_what_is_written(xp):
-    x = leaf(xp, [2.0])
-    y = const(xp, [1.0, 1.0, 1.0])
-    y[1:] = x
-    assert y.requires_grad and y.grad_fn.name() == "CopySlices"
-    xp.sum(y * const(xp, [1.0, 2.0, 3.0])).backward()
-    check(x.grad, [5.0])
-
-
-def test_setitem(xp):
-    x, v = leaf(xp, [1.0, 2.0, 3.0]), leaf(xp, [10.0, 20.0])
-    y = x * 2
-    y[:2] = v
-    check(y, [10, 20, 6])
-    xp.sum(y * y).backward()
-    check(x.grad, [0, 0, 24])
-    check(v.grad, [20, 40])
-    c = const(xp, [1.0, 2.0, 3.0])
-    c[0] = 7
-    c[c > 2.5] = 0.0
-    check(c, [0, 2, 0])
-    assert c._version == 2
-
-
-def test_setitem_by_mask_with_history(xp):
-    x = leaf(xp, [1.0, -2.0, 3.0])
-    y = x * 2
-    y[y < 0] = 0.0
-    xp.sum(y).backward()
-    check(x.grad, [2, 0, 2])
 
 
 def test_twins(xp):
@@ -172,16 +96,7 @@ class TestVersions:
             ("exp", False, True),
             ("sin", True, True),
             ("sin", False, False),
-            ("tanh", True, False),
-            ("tanh", False, True),
-            ("sqrt", True, False),
-            ("sqrt", False, True),
-            ("log", True, True),
-            ("log", False, False),
-            ("abs", True, True),
             ("negative", True, False),
-            ("negative", False, False),
-            ("floor", True, False),
         ],
     )
     def test_what_may_be_changed(self, xp, op, changes_input, raises):
@@ -202,14 +117,9 @@ class TestVersions:
         y += 1
         z.backward()
         check(x.grad, [3, 4])
-        y = x * 1.0
         z = xp.sum(y * w)
         w += 1
-        with pytest.raises(
-            RuntimeError,
-            match=self.SPOILT
-            + r": .*\[2\]\] is at version 1; expected version 0|at version 1; expected version 0",
-        ):
+        with pytest.raises(RuntimeError, match=self.SPOILT):
             z.backward()
 
     def test_the_message_names_operation_version_and_way_out(self):
@@ -225,20 +135,6 @@ class TestVersions:
         ):
             z.sum().backward()
 
-    def test_a_step_between_forward_and_backward(self, xp):
-        w = leaf(xp, [1.0, 2.0])
-        loss = xp.sum(w * w)
-        with mg.no_grad():
-            w -= 0.1
-        with pytest.raises(RuntimeError, match=self.SPOILT):
-            loss.backward()
-
-    def test_writes_before_saving_do_not_matter(self, xp):
-        y = leaf(xp, [1.0, 2.0]) * 1.0
-        y += 1
-        z = xp.sum(y * y)
-        z.backward()
-
     def test_index_arrays_are_checked(self, xp):
         x = leaf(xp, [1.0, 2.0, 3.0])
         index = const(xp, [0, 2], np.int64)
@@ -250,16 +146,6 @@ class TestVersions:
         with pytest.raises(RuntimeError, match=self.SPOILT):
             xp.sum(z).backward()
 
-    def test_an_operation_that_needs_the_old_value_keeps_a_copy(self, xp):
-        x, w = leaf(xp, [1.0, 2.0]), leaf(xp, [3.0, 4.0])
-        y = x * 1.0
-        y *= w
-        y **= w
-        xp.sum(y).backward()
-        a, b = values(x), values(w)
-        check(x.grad, b * (a * b) ** (b - 1) * b)
-        check(w.grad, (a * b) ** b * (np.log(a * b) + 1))
-
 
 class TestRefusals:
     def test_leaf(self, xp):
@@ -270,12 +156,6 @@ class TestRefusals:
                 match="leaf Variable that requires grad is being used in an in-place operation",
             ):
                 write()
-        with pytest.raises(
-            RuntimeError,
-            match="a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation",
-        ):
-            x[0] = 1.0
         with mg.no_grad():
             x += 1
             x[0] = 9.0
@@ -295,8 +175,6 @@ class TestRefusals:
             r".*int64|promot",
         ):
             n += const(xp, [0.5, 0.5])
-        with pytest.raises(RuntimeError, match="can't be cast"):
-            y[0] = const(xp, 1j, np.complex128)
         check(y, [1.0])
 
     def test_lower_precision_keeps_its_dtype(self, xp):
@@ -310,58 +188,12 @@ class TestRefusals:
         xp.sum(y).backward()
         assert a.grad.dtype == xp.float32 and b.grad.dtype == xp.float64
 
-    def test_integer_tensor_and_value_with_history(self, xp):
-        n = const(xp, [1, 2], np.int64)
-        with pytest.raises(
-            RuntimeError,
-            match="a value that requires grad cannot be written into a Tensor of dtype",
-        ):
-            n[0] = leaf(xp, 1.0)
-
-    def test_a_view_of_a_leaf(self, xp):
-        x = leaf(xp, [1.0, 2.0])
-        with pytest.raises(
-            RuntimeError,
-            match="a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation",
-        ):
-            x[1:] += 1
-
-    def test_copies_by_arrays_may_be_written(self, xp):
-        b = leaf(xp, [1.0, 2.0, 3.0]) * 1.0
-        c = b[b > 1.5]
-        c += 1
-        xp.sum(c * c).backward()
-        check(c, [3, 4])
-
     def test_detach_in_place(self, xp):
         b = leaf(xp, [1.0, 2.0]) * 1.0
         with pytest.raises(RuntimeError, match="Can't detach views in-place. Use detach.. instead"):
             b[1:].detach_()
         assert b.detach_() is b
         assert b.is_leaf and not b.requires_grad
-
-    def test_memory_that_cannot_be_written(self):
-        g = mg.asarray(np.broadcast_to(np.ones(()), (3,)))
-        for write in (lambda: g.__imul__(2), lambda: g.zero_()):
-            with pytest.raises(
-                RuntimeError,
-                match=r"more than one element of the written-to tensor refers to a single "
-                r"memory location. Please",
-            ):
-                write()
-        s = mg.asarray(np.asarray(2.0), requires_grad=True)
-        (g,) = mg.autograd.grad(s + 1, s)
-        (h,) = mg.autograd.grad(s + 2, s)
-        g *= 0.5
-        check(h, 1.0)
-
-    def test_what_is_no_array(self, xp):
-        y = const(xp, [1.0])
-        with pytest.raises(TypeError):
-            y += "text"
-        with pytest.raises(TypeError, match="the value must be an array or a Python scalar"):
-            y[0] = "text"
 
 
 def test_assigning_data(xp):
@@ -372,15 +204,6 @@ def test_assigning_data(xp):
     assert w.is_leaf and w.requires_grad and w._version == 0
     with pytest.raises(RuntimeError, match="cannot replace that of a Tensor of shape"):
         w.data = const(xp, [1.0])
-
-
-def test_data_of_a_view_is_up_to_date(xp):
-    y = const(xp, [1.0, 2.0, 3.0])
-    v = y[:2]
-    y += 10.0
-    t = xp.zeros(2)
-    t.data = v
-    check(t, [11.0, 12.0])
 
 
 def test_data_is_an_array_of_the_same_library():
@@ -430,21 +253,6 @@ def test_scalars_of_numpy():
     first = v[0]
     v += 1
     assert float(first.array) == 2.0  # an array on the memory of v, not a scalar
-
-
-def test_parts_of_constants_are_written(xp):
-    y = xp.zeros(3, dtype=xp.float64)
-    y[0] += 1
-    y[1:] += 2
-    check(y, [1, 2, 2])
-    row = y[1:]
-    row *= 2
-    check(y, [1, 4, 4])
-    p = leaf(xp, [1.0, 2.0])
-    with mg.no_grad():
-        p[1:] -= 1
-    check(p, [1, 1])
-    assert p.is_leaf and p.requires_grad and p._version > 0
 
 
 def test_an_update_of_a_part_makes_the_same_graph_the_first_time_and_under_a_label():

@@ -1,8 +1,7 @@
-"""Random programs of in-place operations: values, gradients and second derivatives are those of the
-same program written without them.
+"""Random programs of in-place operations, where the graph keeps what it saved: values, gradients and
+second derivatives are those of the same program written without them.
 
-A program works on a few arrays without views of each other. Where it writes into what an earlier
-operation kept, the backward pass must refuse; it must not where nothing was written in place.
+A program works on a few arrays without views of each other.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.errors import GradientError
 
 BINARY = ("add", "sub", "mul", "truediv", "pow")
 UNARY = ("sin", "exp", "tanh", "sqrt", "abs", "negative", "square")
@@ -41,17 +39,7 @@ def program(seed: int) -> list[Step]:
     n = 3
     for _ in range(draw.randrange(3, 9)):
         kind = draw.choice(
-            (
-                "new",
-                "new",
-                "new unary",
-                "in place",
-                "in place",
-                "number",
-                "twin",
-                "write",
-                "write number",
-            )
+            ("new", "new unary", "in place", "in place", "number", "twin", "write", "write number")
         )
         x, y = draw.randrange(n), draw.randrange(n)
         if kind.startswith("new"):
@@ -99,74 +87,34 @@ def run(xp: Any, steps: list[Step], leaves: list[Any], in_place: bool) -> list[A
     return x
 
 
-def outcome(xp: Any, seed: int, in_place: bool, dtypes: tuple[str, str, str]) -> list[Any] | None:
-    """Values, gradients, second derivatives; None where the backward pass refuses."""
+def outcome(xp: Any, seed: int, in_place: bool) -> list[Any]:
+    """Values, gradients, second derivatives."""
     random_values = np.random.default_rng(seed)
     leaves = [
         xp.asarray(random_values.uniform(0.6, 1.4, 3).astype(d), requires_grad=i < 2)
-        for i, d in enumerate(dtypes)
+        for i, d in enumerate(("float64", "float32", "float64"))
     ]
     results = run(xp, program(seed), leaves, in_place)
     total = sum(xp.sum(x) * (i + 1.0) for i, x in enumerate(results) if x.requires_grad)
-    try:
-        first = mg.autograd.grad(total, leaves[:2], create_graph=True)
-        products = sum(xp.sum(g * g) for g in first)
-        second = (
-            mg.autograd.grad(products, leaves[:2], allow_unused=True, materialize_grads=True)
-            if products.requires_grad
-            else ()
-        )
-    except GradientError as error:
-        assert "modified by an inplace operation" in str(error) and in_place
-        return None
+    first = mg.autograd.grad(total, leaves[:2], create_graph=True)
+    products = sum(xp.sum(g * g) for g in first)
+    second = (
+        mg.autograd.grad(products, leaves[:2], allow_unused=True, materialize_grads=True)
+        if products.requires_grad
+        else ()
+    )
     return [values(x) for x in (*results, *first, *second)]
 
 
-@pytest.mark.parametrize(
-    "dtypes",
-    [("float64", "float64", "float64"), ("float64", "float32", "float64")],
-    ids=["float64", "mixed"],
-)
-def test_as_without_in_place(backend: str, dtypes: tuple[str, str, str]) -> None:
-    xp = mg.namespace(backend)
-    refused = 0
-    count = 12 if backend == "jax" else 150
-    with np.errstate(all="ignore"):
-        for seed in range(count):
-            found = outcome(xp, seed, True, dtypes)
-            if found is None:
-                refused += 1
-                continue
-            expected = outcome(xp, seed, False, dtypes)
-            assert expected is not None
-            for got, want in zip(found, expected, strict=True):
-                assert got.dtype == want.dtype and got.shape == want.shape, (seed, program(seed))
-                rtol = 1e-12 if dtypes[1] == "float64" else 1e-4
-                np.testing.assert_allclose(
-                    got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}"
-                )
-    assert 0 < refused < count / 2
-
-
-@pytest.mark.sweep_after(2)
-@pytest.mark.parametrize(
-    "dtypes",
-    [("float64", "float64", "float64"), ("float64", "float32", "float64")],
-    ids=["float64", "mixed"],
-)
-def test_where_the_graph_keeps_what_it_saved_none_is_refused(
-    backend: str, dtypes: tuple[str, str, str]
-) -> None:
-    xp = mg.namespace(backend)
+@pytest.mark.sweep_after(1)
+def test_as_without_in_place(xp: Any, backend: str) -> None:
     with np.errstate(all="ignore"):
         for seed in range(12 if backend == "jax" else 150):
             with mg.autograd.graph.allow_mutation_on_saved_tensors():
-                found = outcome(xp, seed, True, dtypes)
-            expected = outcome(xp, seed, False, dtypes)
-            assert found is not None and expected is not None, (seed, program(seed))
+                found = outcome(xp, seed, True)
+            expected = outcome(xp, seed, False)
             for got, want in zip(found, expected, strict=True):
                 assert got.dtype == want.dtype and got.shape == want.shape, (seed, program(seed))
-                rtol = 1e-12 if dtypes[1] == "float64" else 1e-4
                 np.testing.assert_allclose(
-                    got, want, rtol=rtol, atol=rtol, err_msg=f"seed {seed}: {program(seed)}"
+                    got, want, rtol=1e-4, atol=1e-4, err_msg=f"seed {seed}: {program(seed)}"
                 )

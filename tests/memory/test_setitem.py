@@ -13,12 +13,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import BACKENDS, values
+from conftest import values
 from leaves import check, const, leaf
-from setitem_forms import FORMS, put
 
 import multigrad as mg
 from multigrad.errors import GradientError
+
+FORMS = ("statement", "function")
+
+
+def put(xp: Any, form: str, x: Any, key: Any, v: Any) -> Any:
+    if form == "function":
+        return xp.setitem(x, key, v)
+    y = x * 1.0
+    y[key] = v
+    return y
 
 
 def real(*shape: int, seed: int = 0) -> Any:
@@ -29,85 +38,46 @@ MASK = np.asarray([[True, False, True], [False, False, True]])
 INDEX = np.asarray
 
 # Shape, key, shapes of the value. All are in the standard but for those listed in BEYOND.
-BASIC: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
+KEYS: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
     "integer": ((4,), 1, [(), (1,), (1, 1)]),
-    "negative integer": ((4,), -1, [()]),
     "row": ((2, 3), (1, Ellipsis), [(3,), (1,), (), (1, 3), (1, 1, 1)]),
-    "element": ((2, 3), (1, -2), [(), (1,)]),
-    "slice": ((5,), slice(1, 4), [(3,), (1,), (), (1, 3)]),
-    "step": ((5,), slice(None, None, 2), [(3,), ()]),
-    "step that misses the end": ((6,), slice(1, 6, 3), [(2,)]),
-    "backwards": ((5,), slice(None, None, -1), [(5,), (1,)]),
     "backwards by two": ((5,), slice(3, None, -2), [(2,), ()]),
     "columns": ((2, 3), (slice(None), slice(1, 3)), [(2, 2), (2,), (2, 1), (1, 2), (1, 1, 2, 2)]),
-    "steps of both axes": ((4, 5), (slice(None, None, -2), slice(4, None, -3)), [(2, 2), (2, 1)]),
     "ellipsis": ((2, 3), Ellipsis, [(2, 3), (3,), (2, 1), (), (1, 2, 3)]),
-    "ellipsis in front": ((2, 3, 2), (Ellipsis, 1), [(2, 3), (3,), (2, 1)]),
-    "ellipsis behind": ((2, 3, 2), (1, Ellipsis), [(3, 2)]),
-    "ellipsis between": ((2, 3, 2), (0, Ellipsis, slice(0, 1)), [(3, 1), ()]),
-    "new axis": ((3,), (None, Ellipsis), [(1, 3), (3,), ()]),
     "new axis between": ((2, 3), (slice(None), None, slice(0, 2)), [(2, 1, 2), (1, 2)]),
     "nothing": ((3,), slice(2, 2), [(0,), (1,), ()]),
-    "an empty array": ((0, 3), Ellipsis, [(0, 3), (3,), ()]),
     "a column of an empty array": ((0, 3), (slice(None), 1), [(0,), ()]),
     "0-d": ((), (), [(), (1,)]),
     "0-d, ellipsis": ((), Ellipsis, [()]),
-}
-ARRAYS: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
     "mask": ((2, 3), MASK, [(3,), (1,), (), (1, 3), (1, 1)]),
     "mask of rows": ((2, 3), INDEX([False, True]), [(1, 3), (3,), (), (1, 1, 3)]),
-    "mask of two rows": ((3, 2), INDEX([True, False, True]), [(2, 2), (2, 1), (1, 2, 1)]),
     "mask of no element": ((2, 3), np.zeros((2, 3), bool), [(0,), (1,), (), (1, 0)]),
-    "mask of all": ((3,), np.ones(3, bool), [(3,), (1,), (1, 1, 3)]),
     "mask of an empty array": ((0,), np.zeros(0, bool), [(0,), ()]),
     "mask of 0-d": ((), INDEX(True), [(), (1,)]),
     "false mask of 0-d": ((), INDEX(False), [(), (0,)]),
     "indices": ((4,), INDEX([2, 0]), [(2,), (1,), (), (1, 2), (1, 1)]),
     "repeated indices": ((4,), INDEX([1, 2, 1, -2]), [(4,), (1,), (), (1, 1, 4)]),
     "a matrix of indices": ((4,), INDEX([[1, 0], [-1, 1]]), [(2, 2), (2,), (2, 1), (1, 2, 1)]),
-    "indices of both axes": ((2, 3), (INDEX([0, 1, 0]), INDEX([2, -1, 2])), [(3,), ()]),
     "indices that broadcast": ((2, 3), (INDEX([[0], [1]]), INDEX([2, 0])), [(2, 2), (2,)]),
-    "index and integer": ((2, 3), (INDEX([1, 0]), 2), [(2,), ()]),
     "no index": ((3,), np.zeros(0, np.int64), [(0,), ()]),
     "a 0-d index": ((3,), INDEX(2), [(), (1,)]),
-    "narrow indices": ((3,), INDEX([2, -1], np.int8), [(2,)]),
 }
 # NumPy and JAX know them; the standard, and array_api_strict, do not.
 BEYOND: dict[str, tuple[tuple[int, ...], Any, list[tuple[int, ...]]]] = {
-    "row without ellipsis": ((2, 3), 1, [(3,), ()]),
-    "new axis without ellipsis": ((3,), None, [(1, 3)]),
     "beyond the end": ((3,), slice(1, 10), [(2,)]),
-    "indices of rows": ((3, 2), INDEX([2, -2]), [(2, 2), (2,), (2, 1), ()]),
-    "slice and indices": ((2, 4), (slice(None), INDEX([3, 0, -3])), [(2, 3), (3,)]),
     "slice and repeated indices": ((2, 4), (slice(None), INDEX([3, 0, -1])), [(2, 3), (1, 2, 3)]),
     "slice and mask": ((2, 3), (slice(None), INDEX([True, False, True])), [(2, 2), (1, 1, 2)]),
     "mask and integer": ((3, 2), (INDEX([True, False, True]), 1), [(2,), (1, 2), (1, 1)]),
 }
-KEYS = BASIC | ARRAYS
-COMPILED: dict[str, tuple[int, ...]] = {
-    "row": (1, 3),
-    "steps of both axes": (2, 1),
-    "element": (1,),
-    "nothing": (0,),
-    "0-d": (),
-    "mask": (3,),
-    "mask of rows": (3,),
-    "repeated indices": (4,),
-    "indices of both axes": (),
-    "no index": (0,),
-    "slice and repeated indices": (2, 3),
-    "an empty array": (3,),
-}
 
 
 def cases() -> list[Any]:
-    """On NumPy and strict every key, value and form; on JAX, which compiles each, some."""
+    """JAX compiles each: what it writes, the suite compares with NumPy."""
     return [
         pytest.param(backend, shape, key, v, form, id=f"{backend}-{label}, value of {v}, {form}")
-        for backend in BACKENDS
+        for backend in ("numpy", "strict")
         for label, (shape, key, shapes) in (KEYS if backend == "strict" else KEYS | BEYOND).items()
         for form, v in product(FORMS, shapes)
-        if backend != "jax" or (form == "statement" and label in COMPILED and v == COMPILED[label])
     ]
 
 
@@ -183,8 +153,7 @@ def test_a_mask_takes_as_many_rows_as_it_is_true(
         put(xp, form, x, xp.asarray(mask), value)
 
 
-@pytest.mark.parametrize("transformed", ["vmap(grad)", "jvp", "vmap of the mask"])
-def test_an_axis_of_length_1_under_a_mask_in_transformations(xp: Any, transformed: str) -> None:
+def test_an_axis_of_length_1_under_a_mask_in_transformations(xp: Any) -> None:
     mask, w, v = (xp.asarray(a).array for a in (MASK[0], real(3), real(1, 2)))
 
     def loss(v: Any, mask: Any = mask) -> Any:
@@ -193,32 +162,13 @@ def test_an_axis_of_length_1_under_a_mask_in_transformations(xp: Any, transforme
         return xp.sum(y * w)
 
     w0, w2 = real(3)[0], real(3)[2]
-    if transformed == "vmap(grad)":
-        got = mg.func.vmap(mg.func.grad(loss))(xp.stack([v, v]).array)
-        np.testing.assert_allclose(values(got), [[[w0, w2]]] * 2)
-    elif transformed == "jvp":
-        got = mg.func.jvp(loss, (v,), (v,))[1]
-        np.testing.assert_allclose(values(got), real(1, 2)[0] @ [w0, w2])
-    else:
-        one = const(xp, real(1, 1)).array
-        got = mg.func.vmap(mg.func.grad(loss), in_axes=(None, 0))(one, xp.stack([mask, mask]).array)
-        np.testing.assert_allclose(values(got), [[[w0 + w2]]] * 2)
-
-
-@pytest.mark.parametrize("what", ["x", "value"])
-@pytest.mark.parametrize("label", ["row", "backwards by two", "mask", "repeated indices"])
-def test_one_of_the_two_is_a_constant(xp: Any, label: str, what: str) -> None:
-    shape, key, (v, *_) = KEYS[label]
-    w, places = real(*shape, seed=2), came_from(shape, key, v)
-    x = leaf(xp, real(*shape)) if what == "x" else const(xp, real(*shape))
-    value = leaf(xp, real(*v, seed=1)) if what == "value" else const(xp, real(*v, seed=1))
-    y = x * 1.0
-    y[converted(xp, key)] = value
-    assert y.requires_grad and y._version == 1 and y.grad_fn.name() == "CopySlices"
-    xp.sum(y * const(xp, w)).backward()
-    gx, gv = adjoint(w, places, v)
-    check((x if what == "x" else value).grad, gx if what == "x" else gv)
-    assert (value if what == "x" else x).grad is None
+    got = mg.func.vmap(mg.func.grad(loss))(xp.stack([v, v]).array)
+    np.testing.assert_allclose(values(got), [[[w0, w2]]] * 2)
+    got = mg.func.jvp(loss, (v,), (v,))[1]
+    np.testing.assert_allclose(values(got), real(1, 2)[0] @ [w0, w2])
+    one = const(xp, real(1, 1)).array
+    got = mg.func.vmap(mg.func.grad(loss), in_axes=(None, 0))(one, xp.stack([mask, mask]).array)
+    np.testing.assert_allclose(values(got), [[[w0 + w2]]] * 2)
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -270,24 +220,6 @@ class TestVersions:
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
                 z.backward()
 
-    def test_what_no_rule_saved_may_be_written(self, xp: Any) -> None:
-        x = leaf(xp, [1.0, 2.0, 3.0])
-        y = x * 2.0
-        z = xp.sum(xp.exp(y)) + xp.sum(y * const(xp, [1.0, 2.0, 3.0]))
-        y[1] = 0.0
-        (z + xp.sum(y)).backward()
-        check(x.grad, 2 * np.exp([2.0, 4.0, 6.0]) + [4, 4, 8])
-
-    def test_the_value_may_be_written_afterwards(self, xp: Any) -> None:
-        v = leaf(xp, [1.0, 2.0])
-        w = v * 3.0
-        y = xp.zeros(3, dtype=xp.float64)
-        y[:2] = w
-        w[0] = 100.0
-        check(y, [3, 6, 0])
-        xp.sum(y).backward()
-        check(v.grad, [3, 3])
-
     def test_an_index_array_must_not_change(self, xp: Any) -> None:
         for key in (const(xp, [0, 2], "int64"), const(xp, [True, False, True], "bool")):
             y = leaf(xp, [1.0, 2.0, 3.0]) * 1.0
@@ -298,13 +230,6 @@ class TestVersions:
                 match="an index array of CopySlices is at version 1; expected version 0",
             ):
                 xp.sum(y).backward()
-
-    def test_detached_and_shared_memory(self, xp: Any) -> None:
-        y = leaf(xp, [1.0, 2.0]) * 1.0
-        d = y.detach()
-        d[0] = 7.0
-        assert y._version == d._version == 1
-        check(y, [7, 2])
 
     def test_a_write_without_recording_keeps_the_history(self, xp: Any) -> None:
         x = leaf(xp, [1.0, 2.0])
@@ -342,45 +267,16 @@ class TestOverlap:
                 xp.sum(y * const(xp, [1.0, 10.0, 100.0, 1000.0])).backward()
                 check(x.grad, [2200, 20, 2, 0])
 
-    def test_values_computed_from_the_array(self, xp: Any) -> None:
-        x = leaf(xp, [1.0, 2.0, 3.0])
-        y = x * 1.0
-        for i in range(1, 3):
-            # the product keeps its operands, which are about to change
-            y[i] = y[i - 1].clone() * y[i].clone()
-        check(y, [1, 2, 6])
-        (g,) = mg.autograd.grad(y[2], x, create_graph=True)
-        check(g, [6, 3, 2])
-        (h,) = mg.autograd.grad(xp.sum(g), x)
-        check(h, [5, 4, 3])  # sums of the rows of the Hessian of x0 x1 x2
-
-    def test_a_mask_computed_from_the_array(self, xp: Any) -> None:
-        x = leaf(xp, [1.0, -2.0, 3.0])
-        y = x * 1.0
-        y[y < 0] = y[0]
-        check(y, [1, 1, 3])
-        xp.sum(y * const(xp, [1.0, 10.0, 100.0])).backward()
-        check(x.grad, [11, 0, 100])
-
 
 class TestRefusals:
     def test_a_leaf(self, xp: Any) -> None:
         x = leaf(xp, [1.0, 2.0])
-        for key in (
-            0,
-            slice(1),
-            (1, ...),
-            slice(None),
-            Ellipsis,
-            (),
-            const(xp, [0, 1], "int64"),
-            const(xp, [True, False], "bool"),
+        for key, what in (
+            (0, "a view of a leaf"),
+            (slice(1), "a view of a leaf"),
+            (Ellipsis, "^a leaf"),
+            (const(xp, [0, 1], "int64"), "^a leaf"),
         ):
-            what = (
-                "a view of a leaf"
-                if type(key) is int or key in ([slice(1), (1, ...)])
-                else "^a leaf"
-            )
             with pytest.raises(
                 RuntimeError,
                 match=f"{what} Variable that requires grad is being used in an in-place operation",
@@ -451,33 +347,6 @@ class TestRefusals:
 # ----- inside transformations -----
 
 
-def test_inside_a_transformation(xp: Any) -> None:
-    def loss(x: Any) -> Any:
-        y = xp.zeros(4, dtype=xp.float64)
-        y[1:] = x
-        y[0] = xp.sum(x)
-        return xp.sum(y * y)
-
-    x = const(xp, [1.0, 2.0, 3.0]).array
-    check(mg.func.grad(loss)(x), [14, 16, 18])
-    check(mg.func.grad(lambda x: xp.sum(mg.func.grad(loss)(x)))(x), [8, 8, 8])
-
-
-def test_a_value_of_a_transformation_in_an_array_from_outside(xp: Any) -> None:
-    outside = xp.zeros(3, dtype=xp.float64)
-
-    def leak(x: Any) -> Any:
-        outside[0] = x[0]
-        return xp.sum(x)
-
-    with pytest.raises(
-        GradientError,
-        match="a value of a running transformation cannot be written into an array from outside "
-        "of it",
-    ):
-        mg.func.grad(leak)(const(xp, [1.0]).array)
-
-
 def test_under_a_trace() -> None:
     jax = pytest.importorskip("jax")
     xp = mg.namespace("jax")
@@ -514,48 +383,3 @@ def test_nans_that_a_mask_overwrites_everywhere_are_in_no_gradient(
 
 
 # ----- PyTorch -----
-
-
-# PyTorch knows no negative steps, and where a place is repeated it gives every value a gradient.
-UNLIKE = (
-    "backwards",
-    "backwards by two",
-    "steps of both axes",
-    "repeated indices",
-    "a matrix of indices",
-    "indices of both axes",
-    "slice and repeated indices",
-)
-
-
-@pytest.mark.parametrize("label", [n for n in KEYS | BEYOND if n not in UNLIKE])
-def test_as_pytorch(label: str) -> None:
-    torch = pytest.importorskip("torch")
-    xp = mg.namespace("numpy")
-    shape, key, shapes = (KEYS | BEYOND)[label]
-    for v in shapes:
-        results = []
-        for make, lib in (
-            (lambda a: leaf(xp, a), xp),
-            (lambda a: torch.tensor(a, requires_grad=True), torch),
-        ):
-            x, value = make(real(*shape)), make(real(*v, seed=1))
-            y = x * 2.0
-            place = (
-                tuple(lib.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
-                if isinstance(key, tuple)
-                else lib.asarray(key)
-                if isinstance(key, np.ndarray)
-                else key
-            )
-            try:
-                y[place] = value
-            except (RuntimeError, IndexError) as error:
-                assert lib is torch, error
-                results.append(None)  # it does not drop leading axes of length 1 everywhere
-                continue
-            (y**3).sum().backward()
-            results.append([np.asarray(t.detach()) for t in (y, x.grad, value.grad)])
-        if results[1] is not None:
-            for ours, theirs in zip(*results, strict=True):
-                np.testing.assert_allclose(ours, theirs, rtol=1e-13)

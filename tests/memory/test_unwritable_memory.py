@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ class TestReadOnly:
             np.testing.assert_array_equal(x.grad.array, [3.0, 3.0, 3.0])
 
 
-class Fixed:
+class Fixed(np.lib.mixins.NDArrayOperatorsMixin):
     """An array without assignment: of a library whose arrays are immutable."""
 
     def __init__(self, value: Any) -> None:
@@ -145,6 +146,9 @@ class Fixed:
     device = property(lambda self: "cpu")
     __array__ = lambda self, dtype=None, copy=None: np.array(self.value, dtype=dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, out: Any = None) -> Any:
+        return of_fixed(ufunc)(*args)  # `x += y` makes another array
+
     def __getitem__(self, key: Any) -> Fixed:
         return Fixed(self.value[raw(key)])
 
@@ -155,36 +159,25 @@ class Fixed:
         return float(self.value)
 
 
-for name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "pow",
-    "radd",
-    "rmul",
-    "rsub",
-    "rtruediv",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "neg",
-):
-    setattr(
-        Fixed,
-        f"__{name}__",
-        lambda *args, name=f"__{name}__": Fixed(getattr(args[0].value, name)(*map(raw, args[1:]))),
-    )
-Fixed.__hash__ = object.__hash__  # type: ignore[method-assign]
-
-
 def raw(x: Any) -> Any:
     if isinstance(x, Fixed):
         return x.value
     return type(x)(map(raw, x)) if type(x) in (tuple, list) else x
+
+
+def wrapped(x: Any) -> Any:
+    if isinstance(x, np.ndarray | np.generic):
+        return Fixed(x)
+    return type(x)(map(wrapped, x)) if isinstance(x, (tuple, list)) else x
+
+
+def of_fixed(function: Any) -> Any:
+    """A function of NumPy on such arrays."""
+
+    def run(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        return wrapped(function(*map(raw, args), **{k: raw(v) for k, v in kwargs.items()}))
+
+    return run
 
 
 class Namespace:
@@ -192,39 +185,28 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
-        if isinstance(found, type) or name in (
-            "isdtype",
-            "finfo",
-            "iinfo",
-            "result_type",
-            "can_cast",
-        ):
-            return found
-
-        def function(*args: Any, **kwargs: Any) -> Any:
-            out = found(*map(raw, args), **{k: raw(v) for k, v in kwargs.items() if k != "device"})
-            return (
-                Fixed(out)
-                if isinstance(out, np.ndarray | np.generic)
-                else type(out)(map(Fixed, out))
-                if isinstance(out, (tuple, list))
-                else out
-            )
-
-        return function
+        plain = ("isdtype", "finfo", "iinfo", "result_type", "can_cast")
+        return found if isinstance(found, type) or name in plain else of_fixed(found)
 
 
-@pytest.fixture
-def fixed() -> Iterator[Any]:
+@contextmanager
+def registered(kernels: dict[str, Any]) -> Iterator[None]:
+    capabilities = mg.Capabilities(mutable=False)
     discovery.register(
-        mg.Backend("fixed", Namespace(), (Fixed,), capabilities=mg.Capabilities(mutable=False))
+        mg.Backend("fixed", Namespace(), (Fixed,), capabilities=capabilities, kernels=kernels)
     )
     try:
-        yield mg.namespace("fixed")
+        yield
     finally:
         del discovery._known["fixed"], discovery._by_type[Fixed]
         element._libraries.pop("fixed", None)
         element.by_type.pop(Fixed, None)
+
+
+@pytest.fixture
+def fixed() -> Iterator[None]:
+    with registered({}):
+        yield
 
 
 class TestImmutable:
@@ -257,20 +239,6 @@ class TestImmutable:
             program(x).backward()
         np.testing.assert_allclose(values(t.grad), values(u.grad))
 
-    def test_views_follow(self, fixed: Any) -> None:
-        t = mg.asarray(Fixed(X))
-        part, detached = t[:2], t.detach()
-        t *= 10.0
-        part += 1.0
-        assert part.tolist() == [11, 21] and t.tolist() == detached.tolist() == [11, 21, 30, 40]
-
-    def test_gradients_accumulate(self, fixed: Any) -> None:
-        t = mg.asarray(Fixed(X), requires_grad=True)
-        for _ in range(3):
-            (t * t).sum().backward()
-        assert t.grad is not None
-        assert t.grad.tolist() == [6, 12, 18, 24]
-
     def test_what_was_kept_is_spoilt_all_the_same(self, fixed: Any) -> None:
         y = mg.asarray(Fixed(X), requires_grad=True) * 1.0
         z = y * y
@@ -285,20 +253,8 @@ class TestImmutable:
             asked.append((x.shape, value.shape))
             return Fixed(value.value + 0.5)
 
-        backend = mg.Backend(
-            "fixed",
-            Namespace(),
-            (Fixed,),
-            capabilities=mg.Capabilities(mutable=False),
-            kernels={"write": write},
-        )
-        discovery.register(backend)
-        try:
+        with registered({"write": write}):
             t = mg.asarray(Fixed(X))
             t += 1.0
             assert t.tolist() == [2.5, 3.5, 4.5, 5.5]  # what it returned
-        finally:
-            del discovery._known["fixed"], discovery._by_type[Fixed]
-            element._libraries.pop("fixed", None)
-            element.by_type.pop(Fixed, None)
         assert asked == [((4,), (4,))]

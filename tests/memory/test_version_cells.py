@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
-import tracemalloc
 from typing import Any
 
-import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad.core.graph import KEPT, MOST
+from multigrad.core.graph import KEPT
 from multigrad.errors import GradientError
 
 MANY = 5 * KEPT
@@ -22,51 +19,6 @@ def update(t: Any, times: int) -> None:
     with mg.no_grad():
         for _ in range(times):
             t -= 0.5
-
-
-LITTLE = 15_000
-"""In bytes, less than half of what a list of the times of 1,000 writes would take."""
-
-
-def grown(write: Any) -> int:
-    """The memory in bytes that 1,000 writes leave behind, after some that fill caches."""
-    for _ in range(4 * KEPT):
-        write()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(1000):
-            write()
-        return tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-
-
-class TestMemory:
-    def test_of_updates_of_a_parameter(self):
-        w = mg.asarray([1.0, 2.0], requires_grad=True)
-        assert grown(lambda: update(w, 1)) < LITTLE
-
-    def test_on_every_backend(self, backend):
-        x = mg.asarray([1.0, 2.0], backend=backend)
-        row, data = x[0:1], x.data
-        for _ in range(MANY):
-            row += 1.0
-            data += 1.0
-            assert len(x._cell) <= MOST and len(data._cell) <= MOST
-
-    def test_of_a_dual(self):
-        def f(x: Any) -> Any:
-            y = x * 1.0
-
-            def write() -> None:
-                nonlocal y
-                y += 1.0
-
-            assert grown(write) < LITTLE
-            return y
-
-        mg.func.jvp(f, (np.ones(2),), (np.ones(2),))
 
 
 class TestVersions:
@@ -96,22 +48,6 @@ class TestVersions:
         assert row.tolist() == [10.0]
         row.sum().backward()
         assert x.grad.tolist() == [0.0, 5.0]
-
-    def test_writes_of_several_threads_count(self):
-        x = mg.asarray(np.zeros((4, 3)))
-        rows = [x[i] for i in range(4)]
-
-        def write(row: Any) -> None:
-            for _ in range(1000):
-                row += 1.0
-
-        threads = [threading.Thread(target=write, args=(row,)) for row in rows]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert x._version == 4000 and len(x._cell) <= MOST + 4
-        np.testing.assert_array_equal(x.array, 1000.0)
 
 
 class TestErrors:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import values
-from leaves import const, leaf
+from leaves import check, const, leaf
 
 import multigrad as mg
 from multigrad.autograd import functional
@@ -19,10 +19,6 @@ from multigrad.errors import GradientError
 from multigrad.registry import define
 
 X = np.asarray([1.0, 2.0, 3.0])
-
-
-def check(t: Any, expected: Any) -> None:
-    np.testing.assert_array_equal(values(t), expected)
 
 
 class TestDetached:
@@ -69,17 +65,6 @@ class TestDetached:
         d += 10
         check(s, 16)
 
-    def test_of_elements_that_are_one(self, xp: Any) -> None:
-        x = const(xp, X)
-        d = xp.broadcast_to(x, (2, 3)).detach()
-        with pytest.raises(
-            RuntimeError,
-            match="more than one element of the written-to tensor refers to a single memory "
-            "location",
-        ):
-            d += 1
-        check(x, X)
-
 
 class TestData:
     def test_is_the_same_memory(self, xp: Any) -> None:
@@ -103,16 +88,6 @@ class TestData:
         y += 1
         check(v, [4, 5])
         assert y._version == 1
-
-    def test_new_data_leaves_old_views_on_the_old_memory(self, xp: Any) -> None:
-        x = const(xp, X)
-        w = x[:2]
-        x.data = const(xp, [7.0, 8.0, 9.0])
-        w += 1
-        check(w, [2, 3])
-        x += 1
-        check(x, [8, 9, 10])
-        check(w, [2, 3])
 
 
 class TestGradients:
@@ -201,30 +176,8 @@ class TestKeys:
         xp.sum(z).backward()
         check(y.grad, [1, 1, 0, 0, 0])
 
-    def test_axes_in_a_list(self, xp: Any) -> None:
-        axes = [1, 0]
-        x = leaf(xp, np.arange(6.0).reshape(2, 3))
-        v = xp.permute_dims(x, axes)
-        axes.reverse()
-        xp.sum(v * xp.reshape(xp.arange(6, dtype=xp.float64), (3, 2))).backward()
-        check(x.grad, [[0, 2, 4], [1, 3, 5]])
-        with mg.no_grad():
-            x += 1
-        assert v.detach().shape == (3, 2)
-
 
 class TestComplex:
-    def test_parts_of_real_arrays(self, xp: Any) -> None:
-        x = const(xp, X)
-        try:
-            v = xp.real(x)
-        except TypeError:
-            assert "strict" in xp.__name__
-            return
-        v += 1
-        check(x, [2, 3, 4])
-        assert values(x).dtype == np.float64
-
     def test_signs_of_zeros(self, xp: Any) -> None:
         x = const(xp, [complex(-2.0, -0.0), complex(1.0, 5.0)])
         re = xp.real(x)
@@ -236,34 +189,11 @@ class TestComplex:
 
 
 class TestTransformations:
-    def test_constants_made_inside_are_written_with(self, xp: Any) -> None:
-        def loss(x: Any) -> Any:
-            y = x * 1.0
-            y += xp.asarray(np.ones(3))
-            y[y > xp.asarray(np.asarray(3.5))] = 0.0
-            y[xp.asarray(np.asarray([True, False, False]))] = xp.asarray(np.asarray(5.0))
-            y[1:] *= xp.asarray(np.asarray([2.0, 4.0]))
-            return xp.sum(y * y)
-
-        check(mg.asarray(mg.func.grad(loss)(const(xp, X).array)), [0, 24, 0])
-
     def test_detach_is_of_every_level(self, xp: Any) -> None:
         once = mg.func.grad(lambda x: x * x * x.detach())
         assert float(mg.asarray(once(const(xp, 3.0).array))) == 18.0
         # as torch.func and jax.lax.stop_gradient
         assert float(mg.asarray(mg.func.grad(once)(const(xp, 3.0).array))) == 6.0
-
-    def test_a_reshape_is_what_it_is_outside(self) -> None:
-        def loss(a: Any) -> Any:
-            y = a.T * 1.0
-            r = y.reshape((-1,))  # a copy: NumPy gives y the memory order of its operand
-            r *= 2
-            return y.sum()
-
-        np.testing.assert_array_equal(mg.func.grad(loss)(np.ones((2, 2))), np.ones((2, 2)))
-        x = mg.asarray(np.ones((2, 2)), requires_grad=True)
-        loss(x).backward()
-        check(x.grad, np.ones((2, 2)))
 
     def test_an_input_that_does_not_want_a_gradient_any_more(self, xp: Any) -> None:
         def loss(x: Any) -> Any:

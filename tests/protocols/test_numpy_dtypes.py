@@ -20,7 +20,6 @@ ARRAYS: dict[str, Any] = {
     "float32": np.array([1.0, 2.5, -3.0], np.float32),
     "float64": np.array([1.0, 2.5, -3.0]),
     "float64 with nan": np.array([1.0, np.nan, -3.0]),
-    "int32": np.array([1, 5, -3], np.int32),
     "int64": np.array([1, 5, -3]),
     "uint8": np.array([1, 5, 200], np.uint8),
     "bool": np.array([True, False, True]),
@@ -31,18 +30,13 @@ LIMITS: dict[str, tuple[Any, Any]] = {
     "integers": (0, 2),
     "floats": (0.5, 2.25),
     "float64 array": (np.array([0.1, 3.0, -1.0]), None),
-    "float32 array": (None, np.array([0.1, 3.0, 5.0], np.float32)),
     "int64 array": (np.zeros(3, np.int64), 4),
-    "int32 array": (np.zeros(3, np.int32), None),
-    "numpy.float64": (np.float64(0.1), None),
     "numpy.int64": (np.int64(1), None),
     "booleans": (False, True),
     "bool array": (np.array([False, True, False]), None),
-    "complex": (0.5j, 1 + 1j),
     "complex array": (np.array([0j, 1 + 2j, complex(1, np.nan)]), None),
     "one is missing": (None, 1),
     "beyond the dtype": (-1, 300),
-    "crossed": (2.0, 1.0),
     "lists": ([0, 0, 0], [2, 2, 2]),
 }
 
@@ -128,15 +122,10 @@ def test_clip_beyond_the_dtype(xp: Any) -> None:
 
 UNDEFINED: dict[str, Callable[[Any], Any]] = {
     "booleans": lambda xp: xp.clip(xp.asarray([True, False]), 0, 1),
-    "booleans between booleans": lambda xp: xp.clip(xp.asarray([True, False]), False, True),
     "complex numbers": lambda xp: xp.clip(xp.asarray([1j, 2.0]), 0.0, 1.0),
-    "complex numbers without limits": lambda xp: xp.clip(xp.asarray([1j, 2.0])),
     "complex limit": lambda xp: xp.clip(xp.asarray([1.0, 2.0]), 1j),
-    "complex limits": lambda xp: xp.clip(xp.asarray([1.0, 2.0]), xp.asarray([1j, 2j])),
     "integers between fractions": lambda xp: xp.clip(xp.asarray([1, 2]), 0.5, 1.5),
-    "integers above fractions": lambda xp: xp.clip(xp.asarray([1, 2]), xp.asarray([0.5, 1.5])),
     "fractions above integers": lambda xp: xp.clip(xp.asarray([0.5, 1.5]), xp.asarray([1, 2])),
-    "fractions above a boolean": lambda xp: xp.clip(xp.asarray([0.5, 1.5]), True),
     "integers above booleans": lambda xp: xp.clip(xp.asarray([1, 2]), xp.asarray([True, False])),
 }
 
@@ -148,9 +137,8 @@ def test_clip_that_the_standard_leaves_open(xp: Any, backend: str, name: str) ->
         UNDEFINED[name](xp)
 
 
-@pytest.mark.parametrize("name", [n for n in UNDEFINED if "complex limit" in n])
-def test_complex_limits_in_a_compiled_function(name: str) -> None:
-    limit = 1j if name == "complex limit" else np.array([1j, 2j])
+@pytest.mark.parametrize("limit", [1j, np.array([1j, 2j])], ids=["number", "array"])
+def test_complex_limits_in_a_compiled_function(limit: Any) -> None:
     with pytest.raises(TypeError, match="clip: the bounds must be real numbers .*, but min"):
         func.compile(lambda x: mg.clip(x, limit))(np.array([1.0, 2.0]))
 

@@ -4,6 +4,7 @@ derivative, on every backend and at every level.
 
 from __future__ import annotations
 
+import operator
 import os
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from consumer_checks import check, drawn, flat, tensors, values
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import GradientError, MixedBackendsError
+from multigrad.protocols import functions, ufuncs
+from multigrad.protocols.table import COUNTERPARTS
 
 X, Y, V, W = drawn(2, 3), drawn(2, 3, seed=1), drawn(5), drawn(5, seed=2)
 SIGNED = drawn(2, 3, low=-0.9, high=0.9)
@@ -34,107 +37,29 @@ def symmetric(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a: function((a + np.matrix_transpose(a)) / 2)
 
 
+INTEGERS = np.asarray([5, 3, 8]), np.asarray([1, 2, 3])
 UFUNCS: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(
-        (
-            "absolute",
-            "cbrt",
-            "ceil",
-            "conjugate",
-            "cos",
-            "cosh",
-            "deg2rad",
-            "degrees",
-            "exp",
-            "exp2",
-            "expm1",
-            "fabs",
-            "floor",
-            "isfinite",
-            "isinf",
-            "isnan",
-            "log",
-            "log10",
-            "log1p",
-            "log2",
-            "negative",
-            "positive",
-            "rad2deg",
-            "radians",
-            "reciprocal",
-            "rint",
-            "sign",
-            "signbit",
-            "sin",
-            "sinh",
-            "sqrt",
-            "square",
-            "tan",
-            "tanh",
-            "trunc",
-            "logical_not",
-        ),
-        (X,),
-    ),
+    # of one array of positive numbers, or of two
+    **{name: (X, Y)[: getattr(np, name).nin] for name in (*ufuncs.NAMES, *ufuncs.COMPOSED)},
     **dict.fromkeys(("arccos", "arcsin", "arcsinh", "arctan", "arctanh", "modf"), (SIGNED,)),
     "arccosh": (X + 1,),
-    **dict.fromkeys(
-        (
-            "add",
-            "arctan2",
-            "copysign",
-            "divide",
-            "equal",
-            "float_power",
-            "floor_divide",
-            "fmax",
-            "fmin",
-            "fmod",
-            "greater",
-            "greater_equal",
-            "heaviside",
-            "hypot",
-            "less",
-            "less_equal",
-            "logaddexp",
-            "logaddexp2",
-            "logical_and",
-            "logical_or",
-            "logical_xor",
-            "maximum",
-            "minimum",
-            "multiply",
-            "nextafter",
-            "not_equal",
-            "power",
-            "remainder",
-            "subtract",
-            "vecdot",
-            "divmod",
-        ),
-        (X, Y),
-    ),
     "matmul": (X, Y.T),
     "matvec": (X, drawn(3)),
     "vecmat": (drawn(2), X),
-    **{
-        name: (np.asarray([5, 3, 8]), np.asarray([1, 2, 3]))
-        for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")
-    },
-    "invert": (np.asarray([5, 3, 8]),),
+    **dict.fromkeys(
+        ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"), INTEGERS
+    ),
+    "invert": INTEGERS[:1],
 }
 
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # reductions
     "all": (lambda x: np.all(x > 1, axis=0), X),
     "any": (lambda x: np.any(x, axis=1, where=MASK), X),
-    "amax": (np.amax, X),
     "amin": (lambda x: np.amin(x, 1, keepdims=True), X),
     "argmax": (lambda x: np.argmax(x, 1), X),
-    "argmin": (np.argmin, X),
     "count_nonzero": (lambda x: np.count_nonzero(x, axis=1), X),
     "cumprod": (lambda x: np.cumprod(x, axis=1), X),
-    "cumsum": (np.cumsum, X),
     "cumulative_prod": (lambda x: np.cumulative_prod(x, axis=1), X),
     "cumulative_sum": (lambda x: np.cumulative_sum(x, axis=0, include_initial=True), X),
     "max": (lambda x: np.max(x, axis=1, initial=0.5, where=MASK), X),
@@ -147,7 +72,6 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # joining, splitting
     "append": (lambda x, y: np.append(x, y, axis=0), X, Y),
     "array_split": (lambda v: np.array_split(v, 3), V),
-    "atleast_3d": (np.atleast_3d, X),
     "broadcast_arrays": (np.broadcast_arrays, X, drawn(3)),
     "column_stack": (lambda v, w: np.column_stack([v, w]), V, W),
     "concatenate": (lambda x, y: np.concatenate([x, y], axis=1), X, Y),
@@ -163,11 +87,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # arranging
     "broadcast_to": (lambda v: np.broadcast_to(v, (2, 5)), V),
     "expand_dims": (lambda x: np.expand_dims(x, (0, 2)), X),
-    "flip": (np.flip, X),
-    "fliplr": (np.fliplr, X),
-    "flipud": (np.flipud, X),
     "astype": (lambda a: np.astype(a, np.complex128), X),
-    "matrix_transpose": (np.matrix_transpose, X),
     "moveaxis": (lambda x: np.moveaxis(x, 0, 1), X),
     "ravel": (
         lambda x: np.ravel(x, "F") if isinstance(x, np.ndarray) else np.ravel(x, order="F"),
@@ -185,10 +105,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         X,
     ),
     "tile": (lambda x: np.tile(x, 2), X),
-    "transpose": (np.transpose, X),
-    "tril": (np.tril, SQUARE),
     "triu": (lambda x: np.triu(x, 1), SQUARE),
-    "diag": (np.diag, V),
     "diagonal": (lambda x: np.diagonal(x, 1), SQUARE),
     # selecting
     "argwhere": (lambda x: np.argwhere(x > 1), X),
@@ -209,19 +126,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "where": (lambda x, y: np.where(MASK, x, y), X, Y),
     # sorting, sets
     "argpartition": (lambda v: np.take(v, np.sort(np.argpartition(v, 1)[:2])), V),
-    "argsort": (np.argsort, V),
     "partition": (lambda v: np.partition(v, 2)[2], V),
     "sort": (lambda x: np.sort(x, axis=0), X),
-    "sort_complex": (np.sort_complex, V),
     "unique": (lambda v: np.unique(v, return_counts=True), V),
-    "unique_all": (np.unique_all, V),
-    "unique_counts": (np.unique_counts, V),
-    "unique_inverse": (np.unique_inverse, V),
-    "unique_values": (np.unique_values, V),
     # making
-    "copy": (np.copy, X),
     "full_like": (lambda x: np.full_like(x, 2.0), X),
-    "ones_like": (np.ones_like, X),
     "zeros_like": (lambda x: np.zeros_like(x, shape=(2,)), X),
     "empty_like": (lambda x: np.empty_like(x, shape=(0, 2)), X),
     "linspace": (lambda v: np.linspace(v[0], v[1], 4), V),
@@ -234,18 +143,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "real_if_close": (np.real_if_close, Z),
     "isclose": (np.isclose, X, Y),
     "iscomplex": (np.iscomplex, Z),
-    "isreal": (np.isreal, V),
-    "isneginf": (np.isneginf, X),
-    "isposinf": (np.isposinf, X),
     "allclose": (np.allclose, X, X),
     "array_equal": (np.array_equal, X, Y),
     "array_equiv": (np.array_equiv, X, X),
     # about arrays
-    "shape": (np.shape, X),
-    "ndim": (np.ndim, X),
-    "size": (np.size, X),
     "iscomplexobj": (np.iscomplexobj, Z),
-    "isrealobj": (np.isrealobj, X),
     "can_cast": (
         lambda x: np.can_cast(x, "float32") if not isinstance(x, np.ndarray) else False,
         X,
@@ -255,8 +157,6 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     # products, formulas
     "convolve": (np.convolve, V, drawn(3)),
     "correlate": (lambda v, w: np.correlate(v, w, "full"), V, drawn(3)),
-    "corrcoef": (np.corrcoef, X),
-    "cov": (np.cov, X),
     "cross": (np.cross, X, Y),
     "dot": (np.dot, X, Y.T),
     "einsum": (lambda x, y: np.einsum("ij,kj->ik", x, y), X, Y),
@@ -264,28 +164,21 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kron": (np.kron, X, Y),
     "outer": (np.outer, V, W),
     "tensordot": (lambda x, y: np.tensordot(x, y, axes=([1], [1])), X, Y),
-    "trace": (np.trace, SQUARE),
     "vdot": (np.vdot, Z, Z[::-1].copy()),
     "average": (lambda v, w: np.average(v, weights=w), V, W),
     "diff": (lambda v: np.diff(v, 2), V),
     "ediff1d": (lambda v: np.ediff1d(v, to_end=v[:1]), V),
-    "fix": (np.fix, X),
-    "gradient": (np.gradient, V),
     "interp": (lambda v: np.interp(1.0, GRID, v), V),
     "median": (lambda x: np.median(x, axis=1), X),
     "pad": (lambda x: np.pad(x, 1, mode="edge"), X),
     "percentile": (lambda v: np.percentile(v, 30), V),
     "polyval": (np.polyval, V, W),
-    "ptp": (np.ptp, V),
     "quantile": (lambda v: np.quantile(v, [0.2, 0.7]), V),
     "round": (lambda x: np.round(x, 1), X),
-    "around": (np.around, X),
-    "sinc": (np.sinc, X),
     "trapezoid": (lambda v, w: np.trapezoid(v, np.cumsum(w)), V, W),
     "unwrap": (lambda v: np.unwrap(5 * v), V),
     "vander": (lambda v: np.vander(v, 3), V),
     # nan
-    "nan_to_num": (np.nan_to_num, V),
     **{
         f"nan{name}": (
             lambda x, name=name: getattr(np, f"nan{name}")(np.where(MASK, x, np.nan), axis=1),
@@ -308,26 +201,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     },
     "nanquantile": (lambda x: np.nanquantile(np.where(MASK, x, np.nan), 0.3, axis=1), X),
     "nanpercentile": (lambda x: np.nanpercentile(np.where(MASK, x, np.nan), 30, axis=1), X),
-    "atleast_1d": (np.atleast_1d, X),
-    "atleast_2d": (np.atleast_2d, V),
     # linear algebra
-    **{
-        f"linalg.{name}": (getattr(np.linalg, name), SQUARE)
-        for name in (
-            "cond",
-            "det",
-            "diagonal",
-            "inv",
-            "matrix_norm",
-            "matrix_rank",
-            "matrix_transpose",
-            "pinv",
-            "slogdet",
-            "svdvals",
-            "trace",
-            "vector_norm",
-        )
-    },
     "linalg.cholesky": (lambda a: np.linalg.cholesky(np.matmul(a, np.matrix_transpose(a))), SQUARE),
     "linalg.cross": (np.linalg.cross, X, Y),
     "linalg.eig": (lambda a: np.linalg.eig(a)[0], TURNING),
@@ -352,37 +226,21 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linalg.svd": (lambda a: np.linalg.svd(a, compute_uv=False), X),
     "linalg.tensordot": (lambda x, y: np.linalg.tensordot(x, y, axes=2), X, Y),
     "linalg.vecdot": (np.linalg.vecdot, X, Y),
-    # Fourier transforms
-    **{
-        f"fft.{name}": (getattr(np.fft, name), V)
-        for name in ("fft", "ifft", "rfft", "ihfft", "fftshift", "ifftshift")
-    },
+    # Fourier transforms of complex arrays
     **{f"fft.{name}": (getattr(np.fft, name), Z) for name in ("hfft", "irfft")},
-    **{
-        f"fft.{name}": (getattr(np.fft, name), X)
-        for name in ("fft2", "ifft2", "fftn", "ifftn", "rfft2", "rfftn")
-    },
     **{f"fft.{name}": (getattr(np.fft, name), X + 1j * Y) for name in ("irfft2", "irfftn")},
 }
-ALIASES = {"concat": "concatenate", "permute_dims": "transpose", "trapz": "trapezoid"}
-NOT_NUMBERS = {"common_type", "einsum_path", "min_scalar_type", "result_type"}
-"""Counterparts that return dtypes, which have a test of their own."""
-ELSEWHERE = {"i0"}
-"""Those that need a plugin."""
+DTYPES = {"common_type", "einsum_path", "min_scalar_type", "result_type"}
+"""Counterparts that return dtypes, or no arrays, which have a test of their own."""
+ELSEWHERE = {"i0", "concat", "permute_dims", "trapz"}
+"""The one that needs a plugin, and other names of the same functions."""
+BARE = {
+    name: (operator.attrgetter(name)(np), SQUARE)
+    for name in sorted({*COUNTERPARTS, *functions.SAME} - DTYPES - ELSEWHERE - set(FUNCTIONS))
+}
+"""All others, of a matrix alone."""
 FLAT = {"divmod", "empty_like", "floor_divide", "full_like", "nextafter", "ones_like", "zeros_like"}
 """Those whose floating results are constants, as divmod's quotient is."""
-
-
-def test_every_counterpart_is_tried() -> None:
-    from multigrad.protocols import functions, ufuncs
-    from multigrad.protocols.table import COUNTERPARTS
-
-    assert (
-        set(COUNTERPARTS) | set(functions.SAME)
-        <= set(FUNCTIONS) | set(ALIASES) | NOT_NUMBERS | ELSEWHERE
-    )
-    assert set(ufuncs.NAMES) | set(ufuncs.COMPOSED) == set(UFUNCS)
-    assert len(functions.TABLE) > 150
 
 
 SLOW = pytest.param("jax", marks=pytest.mark.slow)
@@ -395,11 +253,11 @@ def test_ufuncs(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "strict", SLOW], indirect=True)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", FUNCTIONS | BARE)
 def test_functions(name: str, backend: str) -> None:
     if name == "sort_complex" and backend == "strict":
         pytest.skip("array_api_strict sorts no complex numbers, which the standard leaves open")
-    function, *args = FUNCTIONS[name]
+    function, *args = (FUNCTIONS | BARE)[name]
     compare(backend, name, function, *args)
 
 
@@ -538,8 +396,6 @@ def test_keywords_of_functions_that_are_not_honoured() -> None:
             call()
     with pytest.raises(ValueError, match="numpy.max: where= needs initial=, as in NumPy"):
         np.max(t, where=MASK)
-    with pytest.raises(ValueError, match="numpy.var: ddof and correction cannot both be given"):
-        np.var(t, ddof=1, correction=1)
 
 
 def test_methods_of_ufuncs() -> None:
@@ -747,27 +603,6 @@ def test_an_operand_of_another_kind_is_asked() -> None:
     assert np.concatenate([mg.asarray(V), Other()]) == "concatenate of Other"
 
 
-def test_inside_transformations() -> None:
-    """NumPy's names inside of grad, vmap, jvp and their compositions, of raw arrays."""
-
-    def f(x: Any) -> Any:
-        return np.sum(np.sin(x) * np.concatenate([x[1:], x[:1]])) + np.linalg.norm(x)
-
-    def g(x: Any) -> Any:
-        return mg.sum(mg.sin(x) * mg.concat([x[1:], x[:1]])) + mg.linalg.vector_norm(x)
-
-    for transform in (
-        mg.func.grad,
-        mg.func.hessian,
-        lambda f: mg.func.vmap(mg.func.grad(f), in_axes=0),
-    ):
-        x = X if transform not in (mg.func.grad, mg.func.hessian) else V
-        np.testing.assert_allclose(transform(f)(x), transform(g)(x), rtol=1e-12)
-    np.testing.assert_allclose(
-        mg.func.jvp(f, (V,), (W,))[1], mg.func.jvp(g, (V,), (W,))[1], rtol=1e-12
-    )
-
-
 def test_a_function_that_takes_values_refuses_inside_transformations() -> None:
     with pytest.raises(GradientError, match="Can't call numpy"):
         mg.func.grad(lambda x: np.histogram(x, 3)[0][0] * 1.0)(V)
@@ -803,14 +638,7 @@ def test_nothing_becomes_a_plain_array_in_silence() -> None:
             except Exception:  # it needs more arguments, or refuses
                 continue
             for part in flat(result):
-                assert (
-                    not isinstance(part, np.ndarray)
-                    or part.dtype.kind not in "fc"
-                    or name in ALLOWED
-                ), name
-
-
-ALLOWED: set[str] = set()
+                assert not isinstance(part, np.ndarray) or part.dtype.kind not in "fc", name
 
 
 def test_a_tensor_among_the_options_alone() -> None:
@@ -921,11 +749,6 @@ def test_values_and_dtypes_are_those_of_numpy(case: str) -> None:
             "numpy.multiply: complex128 cannot be cast to",
         ),
         (
-            lambda a: np.concatenate([a, a], dtype=int),
-            TypeError,
-            "numpy.concatenate: float64 cannot be cast to",
-        ),
-        (
             lambda a: np.equal(a, a, dtype=float),
             TypeError,
             "numpy.equal: dtype=<class 'float'> is not supported for Tensors; the result is one of",
@@ -935,11 +758,6 @@ def test_values_and_dtypes_are_those_of_numpy(case: str) -> None:
             TypeError,
             "numpy.mean: dtype=<class 'int'> is not supported for Tensors: a mean in integers "
             "loses its",
-        ),
-        (
-            lambda a: np.std(a, dtype="int32"),
-            TypeError,
-            "numpy.std: dtype='int32' is not supported for Tensors",
         ),
         (
             lambda a: np.transpose(a, (0, 3)),
@@ -952,20 +770,6 @@ def test_values_and_dtypes_are_those_of_numpy(case: str) -> None:
             "numpy.rot90: axis -5 is out of bounds for an array with 2 axes",
         ),
         (lambda a: np.rot90(a, 1, (0, -2)), ValueError, "Axes must be different"),
-        (lambda a: np.rollaxis(a, 2), IndexError, "numpy.rollaxis: axis 2 is out of bounds"),
-        (lambda a: np.take(a, [0], axis=4), IndexError, "numpy.take: axis 4 is out of bounds"),
-        (lambda a: np.trapezoid(a, axis=5), IndexError, "numpy.trapezoid: axis 5 is out of bounds"),
-        (lambda a: np.diff(a, axis=3, prepend=0.0), IndexError, "axis 3 is out of bounds"),
-        (
-            lambda a: np.array_split(a, 2, axis=3),
-            IndexError,
-            "numpy.array_split: axis 3 is out of bounds",
-        ),
-        (
-            lambda a: np.linalg.norm(a, axis=(0, 5)),
-            IndexError,
-            "numpy.linalg.norm: axis 5 is out of bounds",
-        ),
         (
             lambda a: np.linalg.norm(a[None], axis=(0, 1, 2)),
             ValueError,
@@ -1009,26 +813,12 @@ def test_wrong_arguments_raise_as_in_numpy(
         call(leaf(X))
 
 
-if hasattr(np, "matvec"):
-
-    def test_the_operands_of_matvec_and_vecmat_have_their_axes() -> None:
+def test_the_operands_of_matvec_and_vecmat_have_their_axes() -> None:
+    for function, operand in ((np.matvec, "first"), (np.vecmat, "second")):
         with pytest.raises(
-            ValueError,
-            match="numpy.matvec: the first operand must have two axes at least; its shape is ",
+            ValueError, match=f"{operand} operand must have two axes at least; its shape is "
         ):
-            np.matvec(mg.asarray(V), mg.asarray(V))
-        with pytest.raises(
-            ValueError,
-            match="numpy.vecmat: the second operand must have two axes at least; its shape is ",
-        ):
-            np.vecmat(mg.asarray(V), mg.asarray(V))
-
-
-@pytest.mark.parametrize("value", [np.inf, np.nan, 0.0])
-def test_what_where_leaves_out_has_the_gradient_zero(value: float) -> None:
-    t = leaf(np.asarray([4.0, value, 9.0]))
-    np.sum(np.sqrt(t, where=[True, False, True], out=mg.asarray(np.zeros(3)))).backward()
-    assert values(t.grad).tolist() == [0.25, 0.0, 1 / 6]
+            function(mg.asarray(V), mg.asarray(V))
 
 
 def test_ufunc_at_takes_lists() -> None:
@@ -1046,18 +836,6 @@ def test_extract_and_compress_of_a_raw_array() -> None:
         == np.extract(X > np.median(X), X).tolist()
     )
     assert values(np.compress(mg.asarray([True, False]), X, axis=0)).tolist() == X[:1].tolist()
-
-
-def test_unwrap_is_differentiable_at_every_level() -> None:
-    line = 9 * V
-
-    def loss(a: Any) -> Any:
-        return np.sum(np.unwrap(a) ** 2)
-
-    slope = 2 * np.unwrap(line)
-    np.testing.assert_allclose(mg.func.vmap(mg.func.grad(loss))(np.stack([line, line]))[1], slope)
-    np.testing.assert_allclose(mg.func.jacfwd(loss)(line), slope)
-    np.testing.assert_allclose(mg.func.hessian(loss)(line), 2 * np.eye(len(line)), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["mean", "std", "var", "sum"])
