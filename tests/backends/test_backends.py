@@ -15,22 +15,13 @@ from backend_samples import KEYS, NUMPY, XP, sample
 
 import multigrad as mg
 import multigrad.ops
-from multigrad import extend, registry
+from multigrad import registry
 from multigrad.backends import discovery, kernels
 from multigrad.backends import numpy as numpy_backend
 from multigrad.errors import BackendError, RegistrationError
 
-DTYPES = [
-    np.float16,
-    np.float32,
-    np.float64,
-    np.complex64,
-    np.complex128,
-    np.int8,
-    np.int64,
-    np.uint8,
-    np.bool_,
-]
+# The suite compares wider ones.
+DTYPES = [np.float16, np.float32, np.complex64, np.int8, np.uint8, np.bool_]
 SHAPES: list[tuple[int, ...]] = [(), (1,), (5,), (0,), (3, 4), (2, 0, 3)]
 
 
@@ -56,10 +47,6 @@ def assert_same(got: Any, want: Any, exact: bool = True) -> None:
 # ----- The record -----
 
 
-def test_every_function_is_an_operation(backend: str) -> None:
-    assert set(discovery.get(backend).functions) <= set(registry.OPS)
-
-
 def test_functions_take_the_arguments_of_their_operation(backend: str) -> None:
     """Positional-only parameters may have other names; every other name and kind has to fit."""
     for op, function in discovery.get(backend).functions.items():
@@ -72,32 +59,87 @@ def test_functions_take_the_arguments_of_their_operation(backend: str) -> None:
         signature.bind(*args, **{p.name: None for p in wanted if p.kind is p.KEYWORD_ONLY})
 
 
-def test_a_backend_refuses_what_it_cannot_be() -> None:
-    with pytest.raises(RegistrationError, match=r"Backend\.name must be a non-empty string, not 3"):
-        mg.Backend(3, np, (np.ndarray,))  # type: ignore[arg-type]
-    with pytest.raises(
-        RegistrationError,
-        match=r"overrides unknown kernels: fly\. Known: accelerator, admit, annotation, assign, "
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a name": ({"name": 3}, r"Backend\.name must be a non-empty string, not 3"),
+    "kernels": (
+        {"kernels": {"fly": print}},
+        r"overrides unknown kernels: fly\. Known: accelerator, admit, annotation, assign, "
         r"compile, concrete_bool",
+    ),
+    "array types": ({"array_types": [np.ndarray]}, "needs array_types, a tuple of the types"),
+    "attributes": (
+        {"attributes": {"plot": 3}},
+        r"backend 'x': attributes\['plot'\] must be callable, not 3",
+    ),
+    "attributes of all": (
+        {"attributes": dict.fromkeys(("grad", "sum", "__add__", "backward", "chunks"), len)},
+        r"backend 'x' gives attributes that Tensors of all backends have: __add__, backward, "
+        r"grad, sum\.",
+    ),
+    "scalar types": (
+        {"scalar_types": (float,)},
+        "backend 'x': scalar_types must be classes of its arrays",
+    ),
+    "refused types": (
+        {"refused_types": (object,)},
+        "backend 'x': refused_types must be classes of its arrays, from array_types or "
+        "subclasses of those",
+    ),
+    "a function": (
+        {"functions": {"linalg.slove": abs}},
+        "backend 'x' gives functions for unknown operations: linalg.slove. Did you mean "
+        r"'linalg.solve'\?",
+    ),
+    "functions": (
+        {"functions": {"zzz": abs, "qqq": abs}},
+        "gives functions for unknown operations: qqq, zzz. `python -m multigrad ops` lists them",
+    ),
+    "rules": (
+        {"rules": {"sine": {"x": lambda xp, g: g}}},
+        "backend 'x' gives rules for unknown operations: sine. Did you mean 'sin",
+    ),
+    "a rule": (
+        {"rules": {"sin": {"y": lambda xp, g: g}}},
+        "backend 'x' gives rules for 'sin' by the unknown argument 'y': its rules are for x",
+    ),
+    "a rule of none": (
+        {"rules": {"argmax": {"x": lambda xp, g: g}}},
+        "gives rules for 'argmax' by the unknown argument 'x': a nondifferentiable operation has "
+        "none",
+    ),
+    "what a rule takes": (
+        {"rules": {"sin": {"x": lambda xp, y: y}}},
+        "sin: the rule 'x' takes 'y', which is not one of",
+    ),
+}
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_a_backend_refuses_what_it_cannot_be(given: str) -> None:
+    wrong, message = REFUSED[given]
+    arguments = {"name": "x", "namespace": np, "array_types": (np.ndarray,)} | wrong
+    with pytest.raises(RegistrationError, match=message):
+        mg.Backend(**arguments)
+
+
+def test_a_registered_backend_takes_nothing_of_others() -> None:
+    spec = mg.BackendSpec("mine", "numpy", "evil:make")
+    for given, message in (
+        (
+            spec,
+            "backend 'mine' of a call of register.. is refused: its module 'numpy' is that of the "
+            "backend 'numpy' of .*. Name the module of a library in BackendSpec that no other "
+            "backend is for.$",
+        ),
+        (
+            mg.Backend("mine", np, (np.ndarray,)),
+            "the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim "
+            "it as well",
+        ),
     ):
-        mg.Backend("x", np, (np.ndarray,), kernels={"fly": print})
-    with pytest.raises(RegistrationError, match="needs array_types, a tuple of the types"):
-        mg.Backend("x", np, [np.ndarray])  # type: ignore[arg-type]
-    with pytest.raises(
-        RegistrationError, match=r"backend 'x': attributes\['plot'\] must be callable, not 3"
-    ):
-        mg.Backend("x", np, (np.ndarray,), attributes={"plot": 3})  # type: ignore[dict-item]
-    with pytest.raises(
-        RegistrationError,
-        match=r"backend 'x' gives attributes that Tensors of all backends have: __add__, "
-        r"backward, grad, sum\.",
-    ):
-        mg.Backend(
-            "x",
-            np,
-            (np.ndarray,),
-            attributes=dict.fromkeys(("grad", "sum", "__add__", "backward", "chunks"), len),
-        )
+        with pytest.raises(RegistrationError, match=message):
+            discovery.register(given)
+        assert "mine" not in discovery.names()
 
 
 def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
@@ -162,36 +204,6 @@ def test_reductions(name: str, dtype: Any) -> None:
             )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_shape_functions(dtype: Any) -> None:
-    for shape in SHAPES:
-        x = sample(shape, dtype)
-        for value in (x, x[()]) if shape == () else (x, np.asfortranarray(x)):
-            calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
-                ("reshape", ((-1,),), {}),
-                ("reshape", ((-1,),), {"copy": True}),
-                ("reshape", ((7,),), {}),
-                ("permute_dims", (tuple(reversed(range(len(shape)))),), {}),
-                ("permute_dims", ((0, 0),), {}),
-                ("expand_dims", (), {"axis": 0}),
-                ("expand_dims", (), {"axis": -1}),
-                ("expand_dims", (), {"axis": 9}),
-                ("expand_dims", (), {"axis": (0, -1)}),
-                ("squeeze", (0,), {}),
-                ("broadcast_to", ((2, *shape),), {}),
-                ("broadcast_to", (shape,), {}),
-                ("broadcast_to", ((0, 2),), {}),
-                ("real", (), {}),
-            ]
-            for name, args, kwargs in calls:
-                assert_same(
-                    outcome(getattr(XP, name), value, *args, **kwargs),
-                    outcome(getattr(reference, name), value, *args, **kwargs),
-                )
-            if len(shape) >= 2:
-                assert_same(XP.matrix_transpose(value), reference.matrix_transpose(value))
-
-
 def test_broadcast_to_is_read_only_memory_of_its_argument() -> None:
     for x in (np.array(2.0), np.float64(2.0), np.ones(3)):
         y = XP.broadcast_to(x, (2, 3))
@@ -210,21 +222,11 @@ def test_broadcast_to_is_read_only_memory_of_its_argument() -> None:
 def test_elementwise_functions(dtype: Any) -> None:
     for shape in SHAPES:
         x, y = sample(shape, dtype), sample(shape, dtype, seed=1)
-        for name in (
-            "add",
-            "subtract",
-            "multiply",
-            "divide",
-            "equal",
-            "not_equal",
-            "less",
-            "less_equal",
-            "greater",
-            "greater_equal",
-        ):
-            assert_same(outcome(getattr(XP, name), x, y), outcome(getattr(reference, name), x, y))
-            assert_same(outcome(getattr(XP, name), x, 2), outcome(getattr(reference, name), x, 2))
-            assert_same(outcome(getattr(XP, name), 2, y), outcome(getattr(reference, name), 2, y))
+        for name in ("add", "subtract", "multiply", "divide", "equal", "less"):
+            for a, b in ((x, y), (x, 2), (2, y)):
+                assert_same(
+                    outcome(getattr(XP, name), a, b), outcome(getattr(reference, name), a, b)
+                )
         for name in ("negative", "abs", "sign"):
             assert_same(outcome(getattr(XP, name), x), outcome(getattr(reference, name), x))
         for axis in (None, *range(-len(shape), len(shape))):
@@ -234,16 +236,7 @@ def test_elementwise_functions(dtype: Any) -> None:
                         outcome(getattr(XP, name), x, axis=axis, include_initial=initial),
                         outcome(reference_of(name), x, axis=axis, include_initial=initial),
                     )
-        for low, high in (
-            (-1.0, 1.0),
-            (None, 1.0),
-            (-1.0, None),
-            (None, None),
-            (-1, 1),
-            (y, None),
-            (None, y),
-            (np.float32(-1), 1.0),
-        ):
+        for low, high in ((-1.0, 1.0), (None, 1), (None, None), (y, None), (np.float32(-1), 1.0)):
             if np.dtype(dtype).kind in "bc":  # the wrapper casts the limits
                 with pytest.raises(TypeError, match="clip: x has dtype .* and limits are for"):
                     XP.clip(x, low, high)
@@ -339,12 +332,11 @@ def test_scatter_add_refuses_an_index_out_of_bounds(index: int, rest: tuple[int,
         XP.scatter_add(np.ones((1, *rest)), np.array([index]), 4)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex64, np.int64])
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_unindex_and_setitem(key: Any, dtype: Any) -> None:
-    x = sample((3, 4, 2), dtype)
-    values = sample(x[key].shape, dtype, seed=1)
-    want = np.zeros(x.shape, dtype)
+def test_unindex_and_setitem(key: Any) -> None:
+    x = sample((3, 4, 2), np.complex64)
+    values = sample(x[key].shape, np.complex64, seed=1)
+    want = np.zeros(x.shape, np.complex64)
     np.add.at(want, key, values)
     got = XP.unindex(values, key, x.shape)
     assert got.dtype == want.dtype
@@ -552,10 +544,3 @@ def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
     assert default["write"](XP, x, np.zeros((2, 2))) is x
     default["synchronize"](XP, x)
     assert default["rule"](XP, "sum", len) is len
-
-
-def test_what_a_raw_namespace_has_looked_up_is_kept(backend: str) -> None:
-    raw = extend.raw_namespace(backend)
-    assert raw.linalg is raw.linalg and raw.linalg.matrix_power is raw.linalg.matrix_power
-    assert raw.sin is raw.sin and raw.float64 is raw.float64
-    assert {"linalg", "sin", "float64"} <= set(vars(raw)) and "matrix_power" in vars(raw.linalg)

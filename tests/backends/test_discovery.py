@@ -97,10 +97,6 @@ NONSENSE = {
         HOOK + "return 42",
         "returned 42 from multigrad_backends: return a list of BackendSpec.",
     ),
-    "a string": (
-        HOOK + "return 'numpy'",
-        "returned 'numpy' from multigrad_backends: return a list of BackendSpec.",
-    ),
     "a wrong item": (
         HOOK + "return [1.5]",
         "returned 1.5 from multigrad_backends: return a list of BackendSpec.",
@@ -114,10 +110,6 @@ NONSENSE = {
     "a bad spec": (
         HOOK + "return [mg.BackendSpec('x', 'x', 'x')]",
         "BackendSpec.load must read 'package.module:function', not 'x'.",
-    ),
-    "an empty name": (
-        HOOK + "return [mg.BackendSpec('', 'x', 'x:y')]",
-        "BackendSpec.name must be a non-empty string, not ''.",
     ),
     "no hooks": ("x = 1", "implements no hooks: mark its functions with @multigrad.hookimpl."),
     "a misspelt hook": (
@@ -180,25 +172,6 @@ def test_two_backends_with_one_name(site: Site) -> None:
     ) in out
 
 
-def test_a_built_in_backend_is_not_displaced(site: Site) -> None:
-    site.module("toy", TOY)
-    site.plugin("aaa", SPEC.format(name="numpy", module="toy", load="toy:make"))
-    assert "is already that of the plugin 'numpy' of multigrad-array" in site.line("aaa")
-    assert site.line("numpy").startswith("numpy | multigrad-array")
-
-
-def test_two_plugins_with_one_name(site: Site) -> None:
-    site.module("toy", TOY)
-    site.module("mine", SPEC.format(name="toy", module="toy", load="toy:make"))
-    site.distribution("aaa", jax="mine")
-    out = site.run(SHOW)
-    assert (
-        "jax | aaa 1.0 | broken | the plugin 'jax' of aaa 1.0 cannot be registered: its name or "
-        "its module is already that of the plugin 'jax' of multigrad-array"
-    ) in out
-    assert "jax | multigrad-array" in out
-
-
 # ----- Blocking -----
 
 
@@ -218,29 +191,6 @@ def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
 def test_a_built_in_backend_can_be_blocked(site: Site) -> None:
     assert site.line("jax", MULTIGRAD_BLOCK="jax").split(" | ")[2] == "blocked"
     assert "backend 'jax' is blocked" in site.error("get('jax')", MULTIGRAD_BLOCK="jax")
-
-
-def test_a_plugin_is_blocked_through_pluggy(site: Site) -> None:
-    site.plugin("loud", "print('imported')")
-    out = site.run(
-        "from multigrad.backends import hooks; hooks.manager().set_blocked('loud')" + SHOW
-    )
-    assert "imported" not in out
-    assert "loud | multigrad-loud 1.0 | blocked" in out
-
-
-def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
-    site.module("toy", TOY)
-    site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
-    assert "backend 'toy' is blocked" in site.run("""
-        from multigrad.backends import discovery, hooks
-        discovery.names()
-        hooks.manager().set_blocked("p")
-        try:
-            discovery.get("toy")
-        except RuntimeError as error:
-            print(error)
-        """)
 
 
 # ----- Loading -----
@@ -330,23 +280,6 @@ BROKEN = {
         TOY.replace('"toy"', '"other"'),
         "returned a Backend named 'other': name it as the BackendSpec does, 'toy'",
     ),
-    "NumPy's arrays": (
-        TOY.replace("class Array: pass", "from numpy import ndarray as Array"),
-        "the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim "
-        "it as well",
-    ),
-    "a Python type": (
-        TOY.replace("class Array: pass", "Array = float"),
-        "the array type builtins.float is one of Python's own: a backend may not claim it as well",
-    ),
-    "an unknown kernel": (
-        TOY.replace("(Array,))", "(Array,), kernels={'fly': print})"),
-        "backend 'toy' overrides unknown kernels: fly.",
-    ),
-    "no array types": (
-        TOY.replace("(Array,))", "())"),
-        "backend 'toy' needs array_types, a tuple of the types of its arrays.",
-    ),
     "no function": (
         TOY.replace("(Array,))", "(Array,), functions={'exp': 1})"),
         "backend 'toy': functions['exp'] must be callable, not 1.",
@@ -422,38 +355,6 @@ def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
         "numpy numpy numpy numpy numpy",
         "['numpy'] False False",
         "toy toy None",
-    ]
-
-
-def test_an_array_of_a_broken_backend_is_told_about_once(site: Site) -> None:
-    """By a warning: the error is for those who ask for the backend by its name."""
-    site.module("toy", "class Array: pass\ndef make(): raise ValueError('no such luck')")
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
-    out = site.run("""
-        import warnings
-        import toy
-        from multigrad.backends.discovery import backend_of, get
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            assert backend_of(object()) is None
-            assert not seen
-            for _ in range(2):
-                assert backend_of(toy.Array()) is None
-        for w in seen:
-            print(w.category.__name__, w.message)
-        for _ in range(2):
-            try:
-                get("toy")
-            except RuntimeError as error:
-                print(error)
-        """).splitlines()
-    broken = (
-        "backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: ValueError: no such luck"
-    )
-    assert out == [
-        f"UserWarning {broken}. Its arrays count as those of an unknown library.",
-        broken,
-        broken,
     ]
 
 
@@ -560,20 +461,6 @@ def test_a_broken_plugin_leaves_no_operations(site: Site) -> None:
         and "returned 3 from multigrad_operations: return a list of Op." in line
         for line in lines
     )
-
-
-def test_an_import_that_fails_leaves_no_operations(site: Site) -> None:
-    site.plugin(
-        "bad",
-        "import multigrad as mg\n"
-        "mg.registry.elementwise('bad.f(x, /)', x=1.0, forward=abs)\n"
-        "raise ImportError('late')",
-    )
-    out = site.run(
-        "import multigrad as mg; mg.backends(); print('bad.f' in mg.registry.OPS, 'sin' in "
-        "mg.registry.OPS)"
-    )
-    assert out == "False True\n"
 
 
 def test_samples(site: Site) -> None:

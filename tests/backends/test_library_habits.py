@@ -1,44 +1,5 @@
 """The habits of the libraries that would spoil values or gradients, each with a test that would
 catch it.
-
-    what the libraries do                                    caught by
-    NumPy returns scalars where the standard has 0-d arrays  test_results_without_axes_are_tensors_like_others,
-                                                             test_a_scalar_as_a_leaf; written to:
-                                                             test_inplace.py test_scalars_of_numpy
-    np.float64 is an operand of any library                  test_numpy_scalars_do_not_widen_or_change_the_library;
-                                                             two Tensors: test_tensor.py
-                                                             test_two_libraries
-    JAX reads and writes out of bounds                       test_integers_out_of_bounds_raise,
-                                                             test_arrays_out_of_bounds_raise_or_give_nan;
-                                                             raw keys: test_backend_jax.py
-                                                             test_jax_index_out_of_bounds
-    legacy iteration never ends on JAX                       test_iteration_ends,
-                                                             test_what_has_no_axes_is_not_iterable
-    JAX copies NumPy's memory later, or never                test_a_copy_is_finished_when_it_is_returned,
-                                                             test_constants_of_a_compiled_function;
-                                                             raw: test_backend_jax.py
-                                                             test_jax_copies_numpy_arrays_at_once
-    from_dlpack(copy=True) aliases, or is read-only          test_a_copy_by_dlpack_is_one
-    PyTorch ends the process at a negative stride            test_reversed_memory_is_exported_as_a_copy,
-                                                             test_torch_survives_reversed_memory
-    without x64, JAX's float64 is float32                    test_without_x64_dtypes_are_narrow_and_told
-    conversion loses the dtype of a gradient                 test_a_gradient_comes_back_in_the_library_and_dtype_of_its_argument
-    broadcast_to is read-only, or one element many times     test_broadcast_results_are_not_written_through,
-                                                             test_gradients_can_be_written; raw:
-                                                             test_backends.py
-                                                             test_broadcast_to_is_read_only_memory_of_its_argument
-    array_api_strict refuses to mix devices                  test_devices_do_not_mix,
-                                                             test_gradients_stay_on_their_device
-    x[1:] = x[:-1] reads what it wrote                       test_overlapping_writes
-    tracers kept after their trace, scalars of tracers       test_inside_jax.py
-                                                             test_a_tracer_does_not_land_in_anything_outside
-    a view follows its base, or does not                     test_inplace.py test_views,
-                                                             test_parts_of_constants_are_written
-    raw arrays that do not defer to a Tensor                 test_tensor.py
-                                                             test_both_sides_with_raw_arrays
-    arrays without a hash                                    test_tensor.py
-                                                             test_length_iteration_truth
-    float16 and bfloat16                                     test_low_precision.py
 """
 
 from __future__ import annotations
@@ -61,22 +22,12 @@ from multigrad.backends import discovery
 
 WITHOUT_AXES: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
     "sum": (lambda x: x.sum(), [1, 1, 1]),
-    "mean": (lambda x: x.mean() * 3, [1, 1, 1]),
     "max": (lambda x: x.max(), [0, 0, 1]),
-    "prod": (lambda x: mg.prod(x), [6, 3, 2]),
-    "var": (lambda x: mg.var(x) * 3, [-2, 0, 2]),
     "product of vectors": (lambda x: x @ x, [2, 4, 6]),
-    "vecdot": (lambda x: mg.vecdot(x, x), [2, 4, 6]),
-    "tensordot": (lambda x: mg.tensordot(x, x, axes=1), [2, 4, 6]),
     "sum of elements": (lambda x: x[0] + x[1], [1, 1, 0]),
-    "negative": (lambda x: -x[2], [0, 0, -1]),
-    "modulus": (lambda x: abs(x[0]), [1, 0, 0]),
-    "power": (lambda x: x[1] ** 2, [0, 4, 0]),
     "where": (lambda x: mg.where(x[0] > 0, x[1], x[2]), [0, 1, 0]),
     "clip": (lambda x: mg.clip(x[1], 0.0, 5.0), [0, 1, 0]),
     "norm": (lambda x: mg.linalg.vector_norm(x) * 14**0.5, [1, 2, 3]),
-    "determinant": (lambda x: mg.linalg.det(mg.stack([x[:2], x[1:]])), [3, -4, 1]),
-    "trace": (lambda x: mg.linalg.trace(mg.stack([x[:2], x[1:]])), [1, 0, 1]),
 }
 
 
@@ -123,16 +74,11 @@ def test_a_scalar_as_a_leaf() -> None:
 
 
 OPERANDS: dict[str, Callable[[Any, Any], Any]] = {
-    "right": lambda xp, x: x * np.float64(2.0),
     "left": lambda xp, x: np.float64(2.0) * x,
-    "left of -": lambda xp, x: np.float64(2.0) - x,
     "left of /": lambda xp, x: np.float64(2.0) / x,
     "exponent": lambda xp, x: x ** np.float64(2.0),
-    "base": lambda xp, x: np.float64(2.0) ** x,
-    "integer": lambda xp, x: np.int64(2) * x,
     "where": lambda xp, x: xp.where(x > np.float64(0.0), x, np.float64(0.0)),
     "clip": lambda xp, x: xp.clip(x, np.float64(0.0), np.float64(9.0)),
-    "maximum": lambda xp, x: xp.maximum(np.float64(0.0), x),
     "in place": lambda xp, x: operator.iadd(x * 1.0, np.float64(2.0)),
     "index": lambda xp, x: x[np.int64(-1)],
     "value": lambda xp, x: _with_value(x * 1.0, np.int64(0), np.float64(5.0)),
@@ -227,23 +173,8 @@ def test_iteration_ends(xp: Any) -> None:
         a, b = x
     constant = x.detach()
     assert [v.item() for v in islice(reversed(constant), 10)] == [4, 2, 1]
-    assert (
-        max(constant).item() == 4
-        and sum(constant).item() == 7
-        and [i for i, _ in enumerate(constant)] == [0, 1, 2]
-    )
     assert 2.0 in constant and 3.0 not in constant
     assert list(xp.zeros((0, 2))) == [] and [row.shape for row in xp.zeros((2, 0))] == [(0,), (0,)]
-    assert [v.item() for row in xp.asarray(np.asarray([[1.0, 2.0], [3.0, 4.0]])) for v in row] == [
-        1,
-        2,
-        3,
-        4,
-    ]
-    np.testing.assert_array_equal(
-        values(mg.func.grad(lambda t: sum(v * v for v in islice(t, 10)))(x.detach().array)),
-        [2, 4, 8],
-    )
 
 
 def test_iteration_ends_under_jit() -> None:
@@ -267,16 +198,11 @@ N = 200_000
 
 COPIES: dict[str, Callable[[Any], Any]] = {
     "asarray": lambda x: mg.asarray(x, backend="jax"),
-    "asarray with a dtype": lambda x: mg.asarray(x, backend="jax", dtype="float32"),
-    "tensor": lambda x: mg.tensor(x, backend="jax"),
-    "xp.asarray": lambda x: mg.namespace("jax").asarray(x),
     "xp.asarray of a Tensor": lambda x: mg.namespace("jax").asarray(mg.asarray(x)),
     "to_backend": lambda x: mg.asarray(x).to_backend("jax"),
     "from_dlpack": lambda x: mg.namespace("jax").from_dlpack(x, copy=True),
-    "from_dlpack of a Tensor": lambda x: mg.namespace("jax").from_dlpack(mg.asarray(x), copy=True),
     "buffer": lambda x: mg.namespace("jax").asarray(memoryview(x)),
     "a list": lambda x: mg.asarray([x], backend="jax")[0],
-    "of array_api_strict": lambda x: mg.namespace("strict").asarray(x).to_backend("jax"),
 }
 """Every way in which the values of an array of NumPy become a Tensor of JAX with memory of its
 own.
@@ -297,15 +223,6 @@ def test_a_copy_is_finished_when_it_is_returned(name: str) -> None:
         source[:] = 5.0
         late += not np.all(values(made) == 1.0)
     assert late == 0
-
-
-def test_a_tensor_written_after_its_conversion() -> None:
-    pytest.importorskip("jax")
-    for _ in range(20):
-        t = mg.asarray(np.ones(N))
-        converted = t.to_backend("jax")
-        t *= 5.0
-        assert np.all(values(converted) == 1.0)
 
 
 def test_constants_of_a_compiled_function() -> None:
@@ -365,13 +282,12 @@ def test_reversed_memory_is_exported_as_a_copy(library: str) -> None:
         np.from_dlpack(forward[::-1, ...], copy=False)
 
 
-@pytest.mark.parametrize("library", ["numpy", "strict"])
-def test_torch_survives_reversed_memory(library: str) -> None:
+def test_torch_survives_reversed_memory() -> None:
     """In a process of its own, which torch.from_dlpack would end."""
     pytest.importorskip("torch")
     code = (
         "import numpy as np, torch, multigrad as mg\n"
-        f"t = mg.asarray(np.arange(4.0), backend={library!r})[::-1]\n"
+        "t = mg.asarray(np.arange(4.0))[::-1]\n"
         "print(torch.from_dlpack(t).tolist(), torch.asarray(t).tolist())"
     )
     done = subprocess.run(
@@ -395,13 +311,9 @@ def test_without_x64_dtypes_are_narrow_and_told() -> None:
     with discovery.get("jax").variants["x32"]():
         for made in (
             mg.asarray(wide, backend="jax"),
-            mg.tensor(wide, backend="jax"),
-            xp.asarray(wide),
             xp.from_dlpack(wide),
-            xp.from_dlpack(wide, copy=True),
             mg.asarray(wide).to_backend("jax"),
             xp.zeros(3),
-            xp.asarray([1.0, 2.0]),
         ):
             assert made.dtype == made.array.dtype == np.float32
             assert made.requires_grad_().sum().dtype == np.float32
@@ -475,25 +387,6 @@ def test_gradients_can_be_written(xp: Any, loss: Any) -> None:
     np.testing.assert_allclose(before, 1.0)
 
 
-def test_overlapping_writes(xp: Any) -> None:
-    """The value is read before anything is written."""
-    for forward in (True, False):
-        x = xp.asarray(np.arange(4.0), requires_grad=True)
-        for y in (x * 1.0, x.detach().clone()):
-            if forward:
-                y[1:] = y[:-1]
-            else:
-                y[:-1] = y[1:]
-            np.testing.assert_array_equal(values(y), [0, 0, 1, 2] if forward else [1, 2, 3, 3])
-            if y.requires_grad:
-                (g,) = mg.autograd.grad(
-                    xp.sum(y * xp.asarray(np.asarray([1.0, 10.0, 100.0, 1000.0]))), x
-                )
-                np.testing.assert_array_equal(
-                    values(g), [11, 100, 1000, 0] if forward else [0, 1, 10, 1100]
-                )
-
-
 # ----- devices -----
 
 
@@ -527,17 +420,9 @@ def test_devices_do_not_mix() -> None:
         lambda xp, x: xp.mean(x) * 2.0,
         lambda xp, x: xp.max(x),
         lambda xp, x: xp.prod(x + 1.0),
-        lambda xp, x: xp.std(x),
-        lambda xp, x: x[1] + x[::2][0],
         lambda xp, x: xp.take(x, xp.asarray(np.asarray([0, 0]), device=x.device)),
-        lambda xp, x: xp.cumulative_prod(x),
-        lambda xp, x: x**2.5,
-        lambda xp, x: xp.where(x > 1.5, x, 0.0),
         lambda xp, x: xp.sort(x, descending=True),
-        lambda xp, x: xp.clip(x, 1.5, 2.5),
         lambda xp, x: xp.fft.irfft(xp.fft.rfft(x), n=3),
-        lambda xp, x: xp.linalg.vector_norm(x),
-        lambda xp, x: xp.repeat(x, 2),
     ],
 )
 def test_gradients_stay_on_their_device(f: Any) -> None:

@@ -44,15 +44,25 @@ def plugin(name: str, module: str, load: str = "") -> str:
     return SPEC.format(name=name, module=module, load=load or f"{name}:make")
 
 
+OPERATION = """
+import multigrad as mg
+@mg.hookimpl
+def multigrad_operations():
+    return [mg.registry.{declare}]
+"""
+
+
+def operation(name: str) -> str:
+    """A plugin with one operation, which returns its argument."""
+    declare = f"elementwise('{name}(x, /)', x=1.0, forward=lambda xp, x: x)"
+    return OPERATION.format(declare=declare)
+
+
 # ----- A module belongs to one backend -----
 
 
-CLAIMS = {"numpy": "numpy", "a part of numpy": "numpy.linalg", "jax": "jax"}
-
-
-@pytest.mark.parametrize("case", CLAIMS)
-def test_a_module_belongs_to_the_built_in_backend(site: Site, case: str) -> None:
-    module = CLAIMS[case]
+@pytest.mark.parametrize("module", ["numpy.linalg", "jax"])
+def test_a_module_belongs_to_the_built_in_backend(site: Site, module: str) -> None:
     site.module("evil", "raise SystemExit('imported')")
     site.plugin("aaa", plugin("evil", module))
     out = site.run(f"""{SHOW}
@@ -164,36 +174,6 @@ def test_a_blocked_backend_leaves_its_module_to_another(site: Site) -> None:
     assert site.run(code, MULTIGRAD_BLOCK="cupy") == "other other\n"
 
 
-def test_a_call_of_register_takes_nothing_either(site: Site) -> None:
-    out = site.run(f"""{USE}
-import array_api_strict
-print(told(lambda: discovery.register(mg.BackendSpec("mine", "numpy", "evil:make"))))
-print(told(lambda: discovery.register(mg.Backend("mine", array_api_strict, (np.ndarray,)))))
-print(told(lambda: discovery.register(mg.Backend("mine", array_api_strict, (object,)))))
-print("mine" in discovery.names())
-numpy_works()
-""")
-    lines = out.splitlines()
-    assert lines[0].startswith(
-        "RegistrationError: backend 'mine' of a call of register() is refused: its module "
-        "'numpy' is that of the backend 'numpy' of "
-    )
-    assert lines[0].endswith(
-        ". Name the module of a library in BackendSpec that no other backend is for."
-    )
-    assert (
-        lines[1]
-        == "RegistrationError: the array type numpy.ndarray is that of the backend 'numpy': a "
-        "backend may not claim it as well"
-    )
-    assert (
-        lines[2]
-        == "RegistrationError: the array type builtins.object is one of Python's own: a backend "
-        "may not claim it as well"
-    )
-    assert lines[3] == "False"
-
-
 def test_the_built_in_plugins_are_those_of_this_project(site: Site) -> None:
     """Neither by their name nor by their module."""
     site.module("mine", "print('imported')")
@@ -246,10 +226,6 @@ def make():
 """
 TYPES = {
     "NumPy's arrays": ("Array = np.ndarray", "that of the backend 'numpy'"),
-    "NumPy's scalars": ("Array = np.generic", "that of the backend 'numpy'"),
-    "a class of NumPy": ("Array = np.matrix", "that of the backend 'numpy'"),
-    "everything": ("Array = object", "one of Python's own"),
-    "a Python type": ("Array = float", "one of Python's own"),
     "Python's numbers": ("from numbers import Number as Array", "a superclass of Python's bool"),
     "an abstract class": (
         "class Array(abc.ABC): pass\nArray.register(np.ndarray)",
@@ -274,7 +250,6 @@ TYPES = {
         "    __instancecheck__ = __subclasscheck__\nclass Array(metaclass=Meta): pass",
         "a superclass of Python's bool",
     ),
-    "multigrad's arrays": ("Array = mg.Tensor", "a superclass of multigrad's own arrays"),
     "the class of JAX's arrays": (
         "import jax\nArray = type(jax.numpy.zeros(1))",
         "a subclass of jax.{}, that of the backend 'jax'",
@@ -374,37 +349,6 @@ numpy_works()
     assert out == "quantity quantity quantity numpy numpy\n"
 
 
-def test_a_backend_refuses_its_own_types_only(site: Site) -> None:
-    site.module("evil", LIB.format(array="class Array: pass", more=", refused_types=(object,)"))
-    site.module(
-        "worse",
-        LIB.format(array="class Array: pass", more=", scalar_types=(float,)").replace(
-            '"evil"', '"worse"'
-        ),
-    )
-    site.plugin("p", plugin("evil", "evil"))
-    site.plugin("q", plugin("worse", "worse"))
-    out = site.run(f"""{USE}
-print(told(lambda: discovery.get("evil")))
-print(told(lambda: discovery.get("worse")))
-numpy_works()
-print(told(lambda: mg.asarray(np.matrix([[1.0]]))))
-print(told(lambda: mg.asarray(np.ma.masked_array([1.0]))))
-""").splitlines()
-    assert (
-        "RegistrationError: backend 'evil': refused_types must be classes of its arrays, "
-        "from array_types or subclasses of those" in out[0]
-    )
-    assert (
-        "RegistrationError: backend 'worse': scalar_types must be classes of its arrays" in out[1]
-    )
-    assert out[2].startswith(
-        "ArrayTypeError: arrays of type numpy.matrix do not follow the Array API standard and are "
-        "refused by the backend 'numpy'"
-    )
-    assert out[3].startswith("ArrayTypeError: arrays of type numpy.ma.MaskedArray do not follow")
-
-
 # ----- Errors are for those who ask by name -----
 
 
@@ -433,27 +377,12 @@ print(told(lambda: mg.use_backend("evil")))
     assert out[4] == out[5] == f"BackendError: {told}"
 
 
-HOOKS_FAIL = {
-    "could not be imported: ModuleNotFoundError: No module named 'nothing'": "import nothing",
-    "implements unknown hooks: multigrad_backend.": "import multigrad as mg\n"
-    "@mg.hookimpl\n"
-    "def multigrad_backend(): return []",
-    "failed in multigrad_backends: ValueError: no": "import multigrad as mg\n"
-    "@mg.hookimpl\n"
-    "def multigrad_backends(): raise "
-    "ValueError('no')",
-}
-
-
-@pytest.mark.parametrize("error", HOOKS_FAIL)
-def test_an_array_of_a_library_whose_plugin_failed_is_told_of_it_once(
-    site: Site, error: str
-) -> None:
+def test_an_array_of_a_library_whose_plugin_failed_is_told_of_it_once(site: Site) -> None:
     """The plugin waits for its library, so no listing that imports nothing can tell what is wrong
     with it.
     """
     site.module("toy", TOY)
-    site.plugin("toy", HOOKS_FAIL[error])
+    site.plugin("toy", "import nothing")
     out = site.run(f"""{USE}
 import toy
 with warnings.catch_warnings(record=True) as seen:
@@ -464,29 +393,18 @@ with warnings.catch_warnings(record=True) as seen:
     numpy_works()
 """).splitlines()
     assert all("(see `python -m multigrad backends --probe`)" in line for line in out[:3])
-    assert (
-        out[3].startswith(f"the plugin 'toy' of multigrad-toy 1.0 {error}")
-        and out[3].count("multigrad-toy") == 1
+    assert out[3] == (
+        "the plugin 'toy' of multigrad-toy 1.0 could not be imported: ModuleNotFoundError: "
+        "No module named 'nothing'. Arrays of 'toy' count as those of an unknown library."
     )
-    assert out[3].endswith(" Arrays of 'toy' count as those of an unknown library.")
 
 
 LEAVING = {
     "at import, SystemExit": ("import sys; sys.exit(3)", "", "SystemExit: 3"),
-    "at import, CancelledError": (
-        "import asyncio; raise asyncio.CancelledError",
-        "",
-        "CancelledError",
-    ),
     "at import, an error that cannot be printed": (
         "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
         "",
         "could not be imported: E",
-    ),
-    "in the hook, SystemExit": (
-        "import multigrad as mg\n@mg.hookimpl\ndef multigrad_backends(): raise SystemExit(4)",
-        "",
-        "SystemExit: 4",
     ),
     "in its operations, GeneratorExit": (
         "import multigrad as mg\n@mg.hookimpl\ndef multigrad_operations(): raise GeneratorExit",
@@ -545,9 +463,7 @@ def test_a_keyboard_interrupt_is_the_users(site: Site) -> None:
     )
     site.plugin(
         "good",
-        OPERATION.format(
-            name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"
-        ),
+        operation("good.f"),
     )
     out = site.run(f"""{USE}
 import os
@@ -574,13 +490,12 @@ print(discovery.get("toy").name)
     ]
 
 
-@pytest.mark.parametrize("hook", ["multigrad_backends", "multigrad_operations"])
-def test_an_interrupt_in_a_hook_leaves_nothing_half_done(site: Site, hook: str) -> None:
+def test_an_interrupt_in_a_hook_leaves_nothing_half_done(site: Site) -> None:
     site.plugin(
         "evil",
         "import multigrad as mg\n"
         "@mg.hookimpl\n"
-        f"def {hook}():\n"
+        "def multigrad_operations():\n"
         "    mg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\n"
         "    raise KeyboardInterrupt",
     )
@@ -756,7 +671,6 @@ def test_a_plugin_is_loaded_when_it_is_asked_for(site: Site, case: str) -> None:
 EAGER = {
     "another entry point": {"toy": "plugin_toy", "more": "plugin_more"},
     "another name": {"toys": "plugin_toy"},
-    "a folder of that name": {"folder": "plugin_toy"},
 }
 
 
@@ -768,57 +682,10 @@ def test_other_plugins_are_loaded_at_once(site: Site, case: str) -> None:
     site.module("plugin_toy", plugin("toy", "toy") + WAITING)
     site.module(
         "plugin_more",
-        OPERATION.format(
-            name="more.f", declare="elementwise('more.f(x, /)', x=1.0, forward=lambda xp, x: x)"
-        ),
+        operation("more.f"),
     )
     site.distribution("mine", **EAGER[case])
     assert site.run(USE + "numpy_works()") == "plugin loaded\n"
-
-
-def test_a_plugin_that_waits_is_blocked_and_fails_as_others_do(site: Site) -> None:
-    site.module("toy", TOY)
-    site.plugin("toy", "raise ValueError('no such luck')")
-    code = (
-        f"{USE}\n"
-        "import sys\n"
-        "numpy_works()\n"
-        "import toy\n"
-        "numpy_works()\n"
-        "assert discovery.backend_of(toy.Array()) is None\n"
-        "for _ in range(2): print(told(lambda: discovery.get('toy')))"
-    )
-    told = "the plugin 'toy' of multigrad-toy 1.0 could not be imported: ValueError: no such luck"
-    assert site.run(code).splitlines() == [f"BackendError: backend 'toy' is broken: {told}"] * 2
-    blocked = site.run(code, MULTIGRAD_BLOCK="toy").splitlines()
-    assert (
-        blocked
-        == [
-            "BackendError: backend 'toy' is blocked: remove it from the environment variable "
-            "MULTIGRAD_BLOCK, or do not block it."
-        ]
-        * 2
-    )
-
-
-def test_threads_load_a_waiting_plugin_once(site: Site) -> None:
-    site.module("toy", TOY)
-    site.plugin("toy", plugin("toy", "toy") + WAITING)
-    out = site.run("""
-        import threading
-        from multigrad.backends import discovery
-        discovery.get("numpy")
-        import toy
-        start, found = threading.Barrier(8), []
-        def work():
-            start.wait()
-            found.append(discovery.backend_of(toy.Array()))
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for t in threads: t.start()
-        for t in threads: t.join()
-        assert len(found) == 8 and len(set(found)) == 1, found
-        """)
-    assert out == "plugin loaded\n"
 
 
 def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
@@ -842,8 +709,6 @@ def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
 WAIT = "import __main__; assert __main__.told_of.wait(60)"
 SLOW = {
     "import": WAIT + "\n" + plugin("toy", "toy"),
-    "hook": plugin("toy", "toy").replace("    return", f"    {WAIT}\n    return"),
-    "generator": plugin("toy", "toy").replace("    return", f"    {WAIT}\n    yield from"),
     "operations": "import multigrad as mg\n"
     "@mg.hookimpl\n"
     "def multigrad_operations():\n"
@@ -872,9 +737,7 @@ def test_a_plugin_that_takes_long_is_named_while_it_does(site: Site, case: str) 
     site.plugin("slow", SLOW[case])
     site.plugin(
         "quick",
-        OPERATION.format(
-            name="quick.f", declare="elementwise('quick.f(x, /)', x=1.0, forward=lambda xp, x: x)"
-        ),
+        operation("quick.f"),
     )
     out = site.run(f"""{TOLD_OF}{USE}
 numpy_works()
@@ -904,13 +767,6 @@ print(*seen)
 # ----- Plugins that replace operations -----
 
 
-OPERATION = """
-import multigrad as mg
-@mg.hookimpl
-def multigrad_operations():
-    # {name}
-    return [mg.registry.{declare}]
-"""
 OTHER_SIN = "elementwise('sin(x, /)', x=lambda xp, x: 100 + 0 * x, override=True)"
 WARNINGS = """
 import warnings
@@ -919,9 +775,9 @@ warnings.showwarning = lambda message, *rest: seen.append(str(message))
 """
 
 
-@pytest.mark.parametrize("when", ["hook", "import", "import before"])
+@pytest.mark.parametrize("when", ["hook", "import before"])
 def test_an_override_of_the_standard_is_told_once(site: Site, when: str) -> None:
-    hook = OPERATION.format(name="sin", declare=OTHER_SIN)
+    hook = OPERATION.format(declare=OTHER_SIN)
     early = (
         "import multigrad as mg\n"
         f"mg.registry.{OTHER_SIN}\n"
@@ -979,18 +835,6 @@ def test_a_plugin_may_replace_its_own_operations(site: Site) -> None:
     )
 
 
-def test_a_plugin_that_replaces_and_fails_has_replaced_nothing(site: Site) -> None:
-    site.plugin("evil", f"import multigrad as mg\nmg.registry.{OTHER_SIN}\nraise ValueError")
-    out = site.run(
-        f"{WARNINGS}\n"
-        "import multigrad as mg\n"
-        "x = mg.asarray(0.0, requires_grad=True)\n"
-        "mg.sin(x).backward()\n"
-        "print(x.grad.item(), seen, [b.name for b in mg.backends() if b.overrides])"
-    )
-    assert out == "1.0 [] []\n"
-
-
 @pytest.mark.parametrize("first", ["discovery.get('numpy')", "discovery.names()", "mg.zeros(1)"])
 def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(
     site: Site, first: str
@@ -998,9 +842,7 @@ def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(
     """What the others declared meanwhile stays."""
     site.plugin(
         "good",
-        OPERATION.format(
-            name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"
-        ),
+        operation("good.f"),
     )
     site.plugin(
         "evil",
@@ -1074,45 +916,6 @@ def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
 # ----- Names of operations that a backend gives -----
 
 
-UNKNOWN = {
-    "functions={'sine': abs}": "backend 'toy' gives functions for unknown operations: sine. Did "
-    "you mean 'sin",
-    "functions={'linalg.slove': abs}": "backend 'toy' gives functions for unknown operations: "
-    "linalg.slove. Did you mean 'linalg.solve'?",
-    "functions={'zzz': abs, 'qqq': abs}": "backend 'toy' gives functions for unknown "
-    "operations: qqq, zzz. `python -m multigrad ops` "
-    "lists them.",
-    "rules={'sine': {'x': lambda xp, g: g}}": "backend 'toy' gives rules for unknown "
-    "operations: sine. Did you mean 'sin",
-    "rules={'sin': {'y': lambda xp, g: g}}": "backend 'toy' gives rules for 'sin' by the "
-    "unknown argument 'y': its rules are for x.",
-    "rules={'argmax': {'x': lambda xp, g: g}}": "gives rules for 'argmax' by the unknown "
-    "argument 'x': a nondifferentiable operation "
-    "has none.",
-    "rules={'sin': {'x': lambda xp, y: y}}": "sin: the rule 'x' takes 'y', which is not one of",
-}
-
-
-@pytest.mark.parametrize("given", UNKNOWN)
-def test_unknown_names_of_operations_are_refused(site: Site, given: str) -> None:
-    site.module("toy", TOY.replace("(Array,))", f"(Array,), {given})"))
-    site.plugin("p", plugin("toy", "toy"))
-    out = site.run(
-        f"{USE}\n"
-        "print(told(lambda: discovery.get('toy')))\n"
-        "numpy_works()\n"
-        "import toy\n"
-        "print(told(toy.make))"
-    )
-    by_name, direct = out.splitlines()
-    assert by_name.startswith(
-        "BackendError: backend 'toy' of the plugin 'p' of multigrad-p 1.0 is broken: "
-        "RegistrationError: "
-    )
-    assert direct.startswith("RegistrationError: ")
-    assert UNKNOWN[given] in by_name and UNKNOWN[given] in direct
-
-
 def test_names_of_operations_of_other_plugins(site: Site) -> None:
     """Those of a plugin that is here must exist; what is said of one that is not waits for it."""
     site.module(
@@ -1126,9 +929,7 @@ def test_names_of_operations_of_other_plugins(site: Site) -> None:
     site.plugin("p", plugin("toy", "toy"))
     site.plugin(
         "good",
-        OPERATION.format(
-            name="good.f", declare="elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)"
-        ),
+        operation("good.f"),
     )
     assert (
         site.run(
