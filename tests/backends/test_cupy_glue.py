@@ -95,25 +95,12 @@ class Array:
         return self.value.copy()
 
 
-for operator in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "pow",
-    "matmul",
-    "eq",
-    "ne",
-    "radd",
-    "rmul",
-    "rsub",
-):
+for operator in ("add", "sub", "mul", "eq", "ne"):
     setattr(
         Array,
         f"__{operator}__",
         lambda a, b, name=f"__{operator}__": wrap(getattr(a.value, name)(raw(b)), a.device.id),
     )
-Array.__neg__ = lambda a: wrap(-a.value, a.device.id)  # type: ignore[attr-defined]
 Array.__hash__ = None  # type: ignore[assignment]
 
 
@@ -227,21 +214,16 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
     assert Device.stack == [0]
 
 
-def test_no_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("count", "why"), [(None, r" \(cudaErrorInsufficientDriver: .*\)"), (0, "")]
+)
+def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch, count: int | None, why: str) -> None:
     expected = (
-        r"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device "
-        r"\(cudaErrorInsufficientDriver: .*\)\. Check with nvidia-smi that a driver is "
-        r"installed, and that CUDA_VISIBLE_DEVICES hides no device\."
+        rf"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device{why}\. Check "
+        "with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES hides no device"
     )
     with pytest.raises(NoDeviceError, match=expected):
-        make(monkeypatch, None)
-
-
-def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        NoDeviceError, match=r"is installed but finds no CUDA device\. Check with nvidia-smi"
-    ):
-        make(monkeypatch, 0)
+        make(monkeypatch, count)
 
 
 def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,20 +238,7 @@ def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     "dtype",
-    [
-        np.float16,
-        np.float32,
-        np.float64,
-        np.complex64,
-        np.complex128,
-        np.int8,
-        np.int32,
-        np.int64,
-        np.uint8,
-        np.uint32,
-        np.uint64,
-        np.bool_,
-    ],
+    ["float16", "float32", "complex64", "int8", "int32", "int64", "uint8", "uint64", "bool"],
 )
 @pytest.mark.parametrize("device", [0, 1])
 def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
@@ -302,14 +271,6 @@ def test_setitem_leaves_its_argument_alone(cupy: Backend) -> None:
     got = cupy.functions["setitem"](x, (slice(None), 0), Array(np.ones(2), 1))
     assert got.value.tolist() == [[1, 0], [1, 0]]
     assert x.value.tolist() == [[0, 0], [0, 0]]
-
-
-def test_operators_and_dtypes(cupy: Backend) -> None:
-    x = Array(np.array([1.0, 4.0]))
-    assert cupy.functions["add"](x, x).value.tolist() == [2, 8]
-    assert cupy.functions["pow"](x, 3).value.tolist() == [1, 64]
-    assert cupy.functions["negative"](x).value.tolist() == [-1, -4]
-    assert cupy.functions["isdtype"](np.dtype("f4"), "real floating")
 
 
 def test_own(cupy: Backend) -> None:
@@ -396,9 +357,3 @@ def test_devices_and_variants(cupy: Backend) -> None:
     assert list(cupy.variants) == ["device1"]
     with cupy.variants["device1"]() as device:
         assert device == Device(1) == Device()
-
-
-def test_the_namespace_is_that_of_array_api_compat(cupy: Backend) -> None:
-    assert cupy.namespace.__name__ == "array_api_compat.cupy"
-    assert cupy.namespace.concat is not None
-    assert cupy.namespace.astype(Array(np.ones(2)), np.float32).dtype == np.float32

@@ -18,7 +18,7 @@ from multigrad import func
 pytest.importorskip("multigrad_conformance")
 pytest.importorskip("array_api_strict")
 
-from multigrad_conformance import check_function, testing
+from multigrad_conformance import check_function
 
 ROOT = Path(mg.__file__).parents[1]
 LIBRARIES = ("numpy", "strict")
@@ -46,12 +46,6 @@ def on(x: Any, name: str) -> bool:
 
 def softplus(x):
     return x.__array_namespace__().logaddexp(x, 0 * x)
-
-
-@pytest.mark.sweep
-def test_a_function_of_one_array_on_every_installed_backend():
-    pytest.importorskip("jax")
-    assert check_function(softplus, X) is None
 
 
 class Layer(NamedTuple):
@@ -155,18 +149,6 @@ def xp_clip(x):
     return x.__array_namespace__().clip(x, max=1e6)
 
 
-@pytest.mark.parametrize("x", [1e-9, 1e-4, 3e4, 1e9], ids=str)
-def test_values_of_any_size(x):
-    passes(lambda x: x.__array_namespace__().log(x), np.asarray([x, 2 * x]))
-    passes(lambda x: x**2 / (1 + x), np.asarray([x, 2 * x]))
-    passes(lambda x: 1e-20 * x, np.asarray([x, 2 * x]))
-    assert "differences" in fails(half, np.asarray([x, 2 * x]))
-
-
-def test_a_function_that_varies_fast():
-    passes(lambda x: x.__array_namespace__().sin(300 * x), X, rtol={"float32": 1e-2})
-
-
 def test_what_is_zero_by_cancellation():
     """A constant before a normalization: its gradient is rounding."""
 
@@ -262,11 +244,6 @@ def test_a_wrong_gradient():
     )
 
 
-def test_a_wrong_gradient_of_one_argument_in_a_tree():
-    text = fails(lambda p: p["a"] * _half(p["b"][1]), {"a": X, "b": [np.asarray(3.0), X]})
-    assert "the gradient of p['b'][1][" in text
-
-
 def test_a_wrong_gradient_of_one_element_in_many():
     n = 1000
 
@@ -302,12 +279,6 @@ def test_a_lost_gradient_is_shown():
     )
 
 
-@pytest.mark.filterwarnings("ignore:Converting a ")
-def test_a_python_number_in_between():
-    text = fails(lambda x: x * float(x.sum()), X)
-    assert "a gradient is lost at" in text and "float(): a Python number" in text
-
-
 def test_a_number_returned():
     text = fails(lambda x: math.fsum([1.0, float(x.sum())]), X)
     assert (
@@ -337,18 +308,6 @@ def test_a_wrong_dtype_on_one_backend():
     )
 
 
-def test_a_gradient_of_a_wrong_shape():
-    @func.custom_vjp
-    def f(x):
-        return x**2
-
-    f.defvjp(lambda x: (x**2, x), lambda x, g: (x.__array_namespace__().sum(2 * g * x, axis=0),))
-    text = fails(f, X, dtypes="float32", backends="numpy")
-    assert (
-        text.startswith("f fails: numpy, float32, gradient: ") and "shape" in text.splitlines()[0]
-    ), text
-
-
 def test_a_wrong_shape_and_a_wrong_structure_on_one_backend():
     assert "strict, float64, values: the result has shape (6,), on numpy (2, 3)" in fails(
         lambda x: x.reshape((6,)) if on(x, "strict") else x, X
@@ -368,25 +327,41 @@ def test_a_wrong_shape_and_a_wrong_structure_on_one_backend():
     ).replace("['n']", "")
 
 
-def test_a_wrong_second_derivative():
-    class Square(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return x**2
+class Square(mg.autograd.Function):
+    """x**2 with all of its rules, of which a test changes one."""
 
+    @staticmethod
+    def forward(x):
+        return x**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x
+
+    @staticmethod
+    def jvp(ctx, t):
+        (x,) = ctx.saved_tensors
+        return t * 2 * x
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x**2, in_dims[0]
+
+
+def test_a_wrong_second_derivative():
+    class Wrong(Square):
         @staticmethod
         def backward(ctx, g):
             (x,) = ctx.saved_tensors
             return g * 2 * x.detach()
 
-        @staticmethod
-        def jvp(ctx, t):
-            (x,) = ctx.saved_tensors
-            return t * 2 * x
-
-    text = fails(Square.apply, X, leave_out="vmap")
+    text = fails(Wrong.apply, X, leave_out="vmap")
     assert (
         "numpy, float64, second: the second derivative of args[0], reverse mode twice: 6 of 6 "
         "elements differ" in text
@@ -395,61 +370,34 @@ def test_a_wrong_second_derivative():
 
 
 def test_a_wrong_tangent():
-    class Square(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return x**2
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * 2 * x
-
+    class Wrong(Square):
         @staticmethod
         def jvp(ctx, t):
             (x,) = ctx.saved_tensors
             return t * x
 
-    text = fails(lambda x: Square.apply(x), X, checks=("gradient", "differences", "jvp"))
+    text = fails(lambda x: Wrong.apply(x), X, checks=("gradient", "differences", "jvp"))
     assert text.startswith(
         "<lambda> fails: numpy, float64, jvp: the tangent of the result: 6 of 6 elements "
         "differ, the worst at "
     )
-    without = fails(lambda x: Square.apply(x), X, checks=("gradient", "jvp"))
-    assert (
-        "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>: " in without
-        and " = Re<vjp(g), t>" in without
-    )
+    without = fails(lambda x: Wrong.apply(x), X, checks=("gradient", "jvp"))
+    assert "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>: " in without
+    assert " = Re<vjp(g), t>" in without
 
 
 def test_a_wrong_batching_rule():
-    class Square(mg.autograd.Function):
-        @staticmethod
-        def forward(x):
-            return x**2
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * 2 * x
-
+    class Wrong(Square):
         @staticmethod
         def vmap(info, in_dims, x):
             return x**2 + 1, in_dims[0]
 
-    text = fails(lambda x: Square.apply(x), X, checks="vmap")
-    assert (
-        text.startswith(
-            "<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ"
-        )
-        and "as in a loop" in text
+    passes(lambda x: Square.apply(x), X)
+    text = fails(lambda x: Wrong.apply(x), X, checks="vmap")
+    assert text.startswith(
+        "<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ"
     )
+    assert "as in a loop" in text
 
 
 def test_a_wrong_complex_gradient():
@@ -500,8 +448,12 @@ def test_random_functions():
     )
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", [*LIBRARIES, "jax"])
 def test_a_changed_argument(library):
+    """Also where the arrays of the library are immutable."""
+    if library == "jax":
+        pytest.importorskip("jax")
+
     def f(x, n):
         x[0, 0] = 5.0
         return x * n
@@ -522,25 +474,6 @@ def test_a_changed_argument(library):
         return x
 
     passes(copying, X, backends=library)
-
-
-def test_writing_on_a_library_whose_arrays_are_immutable():
-    pytest.importorskip("jax")
-
-    def copying(x):
-        y = 2 * x
-        y[0, :] = 5.0 * y[1, :]
-        return y
-
-    passes(copying, X, backends="jax")
-
-    def f(x):
-        x[0, 0] = 5.0
-        return x
-
-    assert "jax, float32, pure: the function changes its argument x in place" in fails(
-        f, X, backends="jax", dtypes="float32"
-    )
 
 
 def test_conversion_to_numpy():
@@ -650,18 +583,6 @@ def test_a_kink_is_told_from_a_wrong_gradient():
     passes(f, np.asarray([1.0, 1e-5]))  # shorter steps do not cross it
 
 
-def test_a_jump():
-    text = fails(
-        lambda x: x + x.__array_namespace__().astype(x >= 0, x.dtype),
-        np.asarray([1.0, 0.0]),
-        dtypes="float64",
-    )
-    assert (
-        "The function is not smooth at this point" in text
-        or "The differences depend on their step" in text
-    )
-
-
 def test_a_point_at_the_end_of_the_domain():
     text = fails(
         lambda x: x.__array_namespace__().sqrt(x), np.asarray([1.0, 0.0]), dtypes="float64"
@@ -678,10 +599,6 @@ def test_float32_has_a_tolerance_of_its_own():
         return xp.sum(xp.exp(x) / xp.sum(xp.exp(x)) * x)
 
     passes(f, X)
-
-    def coarse(x):
-        xp = x.__array_namespace__()
-        return xp.astype(xp.round(x * 1e5) / 1e5, x.dtype) + 0 * x
 
     rough = lambda x: x + (1e-3 if x.dtype == x.__array_namespace__().float32 else 0.0)
     assert "numpy, float32, values: the result: 6 of 6 elements differ" in fails(rough, X)
@@ -821,12 +738,3 @@ def test_an_array_that_is_made_on_another_device():
 def test_a_variant_may_lack_what_the_function_needs():
     """array_api_strict has flags under which it refuses masks."""
     passes(lambda x: x[x > 0], X, leave_out=("vmap", "differences"))
-
-
-def test_every_failure_has_a_text():
-    """The comparisons of NumPy begin with an empty line."""
-    shown = [
-        testing.Failure("a", "first", ValueError()),
-        testing.Failure("b", "\nNot\nequal", ValueError()),
-    ]
-    assert testing._message("f fails", shown) == "f fails: a: first\nalso b: Not equal"
