@@ -118,7 +118,7 @@ def _given(name: str) -> tuple[Cell, ...]:
     of_operations = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
     of_kernels = (
         Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k))
-        for k, check in kernels.checks_of(backend)
+        for k, check in kernels.CHECKS.items()
     )
     return (*of_operations, *of_kernels)
 

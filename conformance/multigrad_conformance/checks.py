@@ -16,7 +16,7 @@ from multigrad import extend
 from multigrad.errors import GradientError
 from multigrad.registry import Op
 
-from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
+from .compare import DIFFERENCE, EXACT, assert_close, assert_gradient, assert_same
 from .problem import (
     Problem,
     along,
@@ -44,6 +44,24 @@ class Case(NamedTuple):
     @property
     def problem(self) -> Problem:
         return problem_of(self.op.name, self.sample, self.target.single, self.target.has_long)
+
+    def assert_close(
+        self,
+        actual: Any,
+        expected: Any,
+        what: str,
+        tolerances: dict[str, tuple[float, float]] = EXACT,
+        factor: float = 1.0,
+    ) -> None:
+        """Compare an array of the target with one of NumPy, in the digits that the case has."""
+        assert_close(
+            self.target.numpy(actual),
+            expected,
+            what,
+            tolerances,
+            factor * self.sample.tolerance,
+            _narrowest(self.problem),
+        )
 
 
 def forward(case: Case) -> None:
@@ -254,8 +272,7 @@ def vjp(case: Case) -> None:
 
     The rule must not change its arguments.
     """
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     raws = [target.raw(x) for x in problem.leaves()]
     with np.errstate(all="ignore"):
         grads = unwritten_gradients(target, problem)
@@ -264,22 +281,11 @@ def vjp(case: Case) -> None:
     for i, (g, raw) in enumerate(zip(grads, raws, strict=True)):
         what = f"gradient {_name(problem, i)}"
         assert_gradient(target, g, raw, what)
-        assert_close(
-            target.numpy(g),
-            wide.difference_gradients[i],
-            f"{what}, finite differences",
-            DIFFERENCE,
-            sample.tolerance,
-            _narrowest(problem),
+        case.assert_close(
+            g, wide.difference_gradients[i], f"{what}, finite differences", DIFFERENCE
         )
         if other:
-            assert_close(
-                target.numpy(g),
-                wide.numpy_gradients[i],
-                f"{what}, NumPy",
-                factor=sample.tolerance,
-                precision=_narrowest(problem),
-            )
+            case.assert_close(g, wide.numpy_gradients[i], f"{what}, NumPy")
 
 
 def each_output(case: Case) -> None:
@@ -349,14 +355,7 @@ def jvp(case: Case) -> None:
             tangents_out,
         )
     for i, tangent in enumerate(tangents_out):
-        assert_close(
-            tangent,
-            problem.wide.difference_tangents[i],
-            f"tangent {i}",
-            DIFFERENCE,
-            sample.tolerance,
-            _narrowest(problem),
-        )
+        case.assert_close(tangent, problem.wide.difference_tangents[i], f"tangent {i}", DIFFERENCE)
     gradients = [
         target.numpy(g)
         for g in raw_gradients(
@@ -379,12 +378,8 @@ def dual(case: Case) -> None:
 
     This applies to composites as well.
     """
-    target, _, sample = case
-    problem = case.problem
-    raws, tangents = (
-        [target.raw(x) for x in problem.leaves()],
-        [target.raw(t) for t in problem.tangents],
-    )
+    target, problem = case.target, case.problem
+    raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
     with np.errstate(all="ignore"):
         outs, moved = mg.func.jvp(_function(case), tuple(raws), tuple(tangents))
     for i, (m, y, expected) in enumerate(
@@ -394,14 +389,7 @@ def dual(case: Case) -> None:
         assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
             f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
         )
-        assert_close(
-            target.numpy(m),
-            expected,
-            f"tangent {i}",
-            DIFFERENCE,
-            sample.tolerance,
-            _narrowest(problem),
-        )
+        case.assert_close(m, expected, f"tangent {i}", DIFFERENCE)
     _assert_unchanged(
         target, list(zip([*raws, *tangents], [*problem.leaves(), *problem.tangents], strict=True))
     )
@@ -409,8 +397,7 @@ def dual(case: Case) -> None:
 
 def nested(case: Case) -> Any:
     """Apply forward mode to the gradients, compare with differences, and return the result."""
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
     cotangents = tuple(target.raw(g) for g in problem.cotangents)
 
@@ -424,9 +411,7 @@ def nested(case: Case) -> Any:
     ):
         what = f"the derivative of gradient {_name(problem, i)}"
         assert_gradient(target, s, raw, what)
-        assert_close(
-            target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
-        )
+        case.assert_close(s, expected, what, DIFFERENCE, 10)
     return derivatives
 
 
@@ -469,8 +454,7 @@ def second(case: Case) -> None:
 
     The results are compared with differences of the gradients and of the outputs.
     """
-    target, op, sample = case
-    problem = case.problem
+    target, op, problem = case.target, case.op, case.problem
     values = [target.raw(v) for v in problem.values]
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     gs = [mg.asarray(target.raw(g), requires_grad=True) for g in problem.cotangents]
@@ -505,9 +489,7 @@ def second(case: Case) -> None:
             assert_close(np.zeros_like(e), e, what, DIFFERENCE)
             continue
         assert_gradient(target, s.array, leaf.array, what)
-        assert_close(
-            target.numpy(s), e, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
-        )
+        case.assert_close(s, e, what, DIFFERENCE, 10)
 
 
 def kink(case: Case) -> None:
@@ -650,9 +632,8 @@ LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
 
 def layout(case: Case, name: str) -> None:
     """Arrays that are not contiguous in memory must give the gradients of contiguous ones."""
-    target, _, sample = case
+    target, problem = case.target, case.problem
     store, view = LAYOUTS[name]
-    problem = case.problem
     if name == "repeated":  # only equal rows can share memory
         problem = problem.at(
             problem.replaced(
@@ -668,13 +649,7 @@ def layout(case: Case, name: str) -> None:
     grads = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
     for i, (g, raw) in enumerate(zip(grads, raws, strict=True)):
         assert_gradient(target, g, raw, _name(problem, i))
-        assert_close(
-            target.numpy(g),
-            problem.wide.numpy_gradients[i],
-            f"gradient {_name(problem, i)}",
-            factor=sample.tolerance,
-            precision=_narrowest(problem),
-        )
+        case.assert_close(g, problem.wide.numpy_gradients[i], f"gradient {_name(problem, i)}")
     _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
 
 
@@ -716,8 +691,7 @@ def beside_raw(case: Case) -> None:
 
     The operators of a composite then meet both, in either order.
     """
-    target, op, sample = case
-    problem = case.problem
+    target, op, problem = case.target, case.op, case.problem
     raws = [target.raw(x) for x in problem.leaves()]
     values = [target.raw(v) for v in problem.values]
     cotangents = [target.raw(g) for g in problem.cotangents]
@@ -730,13 +704,7 @@ def beside_raw(case: Case) -> None:
             outs = tensors_of(problem.finished(target.bound, out))
             (g,) = mg.autograd.grad(outs, x, grad_outputs=cotangents[: len(outs)])
         assert_gradient(target, g.array, raw, what)
-        assert_close(
-            target.numpy(g),
-            problem.wide.numpy_gradients[k],
-            what,
-            factor=sample.tolerance,
-            precision=_narrowest(problem),
-        )
+        case.assert_close(g, problem.wide.numpy_gradients[k], what)
 
 
 def override(case: Case) -> None:
@@ -800,14 +768,8 @@ def _assert_dtypes_survive(target: Target) -> None:
         value = np.ones((2,), name)
         if not target._makes(name, value.dtype):
             continue
-        for way, convert in (("asarray", _by_asarray), ("the kernel from_numpy", _by_kernel)):
-            made = target.dtype_name(convert(target, value).dtype)
+        by_asarray = mg.asarray(value, backend=target.name).array
+        by_kernel = target.kernel("from_numpy")(target.xp, value)
+        for way, x in (("asarray", by_asarray), ("the kernel from_numpy", by_kernel)):
+            made = target.dtype_name(x.dtype)
             assert made == name, f"{way} makes {made} of a NumPy array of {name}"
-
-
-def _by_asarray(target: Target, value: Any) -> Any:
-    return mg.asarray(value, backend=target.name).array
-
-
-def _by_kernel(target: Target, value: Any) -> Any:
-    return target.kernel("from_numpy")(target.xp, value)
