@@ -57,22 +57,18 @@ def kernel_of_sums(draw: Draw) -> Iterator[Sample]:
     yield from log_sum_exp(draw)
     yield Sample("ties", np.asarray([[1.0, 1.0, 0.5], [0.0, 2.0, 2.0]]), axis=1)
     yield Sample("of one", np.asarray([[800.0], [1.0]]), axis=1)
-    yield Sample(
-        "nothing but -inf",
-        np.asarray([[-INF, -INF], [0.5, -INF]]),
-        axis=1,
-        checks=("forward",),
-        short=True,
-        reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[0.5, 0.5], [1.0, 0.0]])),
-    )
-    yield Sample(
-        "infinite",
-        np.asarray([[INF, 1.0], [INF, INF]]),
-        axis=1,
-        checks=("forward",),
-        short=True,
-        reference=lambda x, axis, keepdims: (x[:, 0], np.asarray([[1.0, 0.0], [0.5, 0.5]])),
-    )
+    for label, x, shares in (
+        ("nothing but -inf", [[-INF, -INF], [0.5, -INF]], [[0.5, 0.5], [1.0, 0.0]]),
+        ("infinite", [[INF, 1.0], [INF, INF]], [[1.0, 0.0], [0.5, 0.5]]),
+    ):
+        yield Sample(
+            label,
+            np.asarray(x),
+            axis=1,
+            checks=("forward",),
+            short=True,
+            reference=lambda x, axis, keepdims, shares=shares: (x[:, 0], np.asarray(shares)),
+        )
 
 
 def logsumexp(draw: Draw) -> Iterator[Sample]:
@@ -281,32 +277,14 @@ def quantile(name: str, draw: Draw) -> Iterator[Sample]:
     yield Sample("an array", draw.apart(2, 4), np.asarray([[0.15, 0.45], [0.5, 0.9]]) * one, 1)
     yield Sample("a 0-d array", draw.apart(5), np.asarray(0.35) * one)
     for method in (
-        "lower",
-        "higher",
-        "midpoint",
-        "nearest",
-        "inverted_cdf",
-        "averaged_inverted_cdf",
-        "closest_observation",
-        "interpolated_inverted_cdf",
-        "hazen",
-        "weibull",
-        "median_unbiased",
-        "normal_unbiased",
+        *("lower", "higher", "midpoint", "nearest", "hazen", "weibull"),
+        *("inverted_cdf", "averaged_inverted_cdf", "interpolated_inverted_cdf"),
+        *("closest_observation", "median_unbiased", "normal_unbiased"),
     ):
         yield Sample(
             method,
             draw.apart(2, 5),
             [0.15 * one, 0.6 * one],
-            1,
-            method=method,
-            differentiable=("a",),
-            short=False,
-        )
-        yield Sample(
-            f"{method} by an array",
-            draw.apart(2, 5),
-            np.asarray([0.15, 0.7]) * one,
             1,
             method=method,
             differentiable=("a",),

@@ -140,6 +140,11 @@ def matrix_transpose(draw: Draw) -> Iterator[Sample]:
     yield Sample("empty", draw.real(0, 3))
 
 
+CONSTANTS = [
+    Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}),
+    Kink("one element", [3.0], gradients={"x": [0]}),
+    Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]}),
+]
 KINKS: dict[str, list[Kink]] = {
     "max": [
         Kink("ties", [1.0, 3.0, 3.0, 3.0], gradients={"x": [0, 1 / 3, 1 / 3, 1 / 3]}),
@@ -169,16 +174,8 @@ KINKS: dict[str, list[Kink]] = {
         Kink("one zero", [2.0, 0.0, 4.0, 5.0], gradients={"x": [1, 50, 0, 0]}),
         Kink("two zeros", [2.0, 0.0, 0.0, 5.0], gradients={"x": [1, 2, 0, 0]}),
     ],
-    "std": [
-        Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}),
-        Kink("one element", [3.0], gradients={"x": [0]}),
-        Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]}),
-    ],
-    "var": [
-        Kink("constants", [3.0, 3.0, 3.0], gradients={"x": [0, 0, 0]}),
-        Kink("one element", [3.0], gradients={"x": [0]}),
-        Kink("no degrees of freedom", [3.0], correction=1.0, gradients={"x": [NAN]}),
-    ],
+    "std": CONSTANTS,
+    "var": CONSTANTS,
     "sort": [Kink("ties", [1.0, 0.0, 1.0], gradients={"x": [1, 1, 1]})],
 }
 
