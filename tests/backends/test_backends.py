@@ -18,7 +18,7 @@ from multigrad import registry
 from multigrad.backends import discovery, kernels
 from multigrad.backends import numpy as numpy_backend
 from multigrad.backends.raw import RawNamespace
-from multigrad.errors import BackendError, RegistrationError
+from multigrad.errors import RegistrationError
 
 NUMPY = discovery.get("numpy")
 XP = RawNamespace(NUMPY)
@@ -290,21 +290,6 @@ def test_cubes_are_as_exact_as_powers() -> None:
     assert np.max(abs(XP.pow(x, 3) - exact) / np.spacing(abs(exact))) <= 1.5
 
 
-def test_creation_takes_the_one_device() -> None:
-    x = np.float32(1) * np.ones((2, 3), np.float32)
-    for name in ("empty", "ones", "zeros"):
-        assert getattr(XP, name)((2,), dtype=np.float32, device="cpu").dtype == np.float32
-        assert getattr(XP, f"{name}_like")(x, device="cpu").dtype == np.float32
-        with pytest.raises(ValueError, match="gpu"):
-            getattr(XP, name)((2,), device="gpu")
-    assert XP.asarray([1.0], device="cpu").dtype == np.float64
-    assert XP.asarray(x, copy=True) is not x
-    assert XP.asarray(x) is x
-    assert XP.astype(x, np.float32, copy=False) is x
-    with pytest.raises(ValueError, match="Unsupported device for NumPy: 'gpu'"):
-        XP.astype(x, np.float64, device="gpu")
-
-
 # ----- NumPy: scatters -----
 
 
@@ -482,51 +467,3 @@ def test_constants_are_remembered_and_not_confused() -> None:
         constant(XP, float(i), np.dtype("f8"), None)
         constant(XP, float("nan"), np.dtype("f8"), None)
     assert len(numpy_backend._constants) <= 1024
-
-
-def test_write() -> None:
-    x = np.zeros(3)
-    assert NUMPY.kernel("write")(XP, x, np.arange(3.0)) is x
-    assert x.tolist() == [0, 1, 2]
-    y = NUMPY.kernel("write")(XP, np.float64(1), 2.0)
-    assert type(y) is np.ndarray
-    assert y == 2.0
-
-
-@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
-def test_arrays_with_other_rules_are_refused() -> None:
-    for x, name in (
-        (np.matrix([[1.0]]), "numpy.matrix"),
-        (np.ma.masked_array([1.0]), "numpy.ma.MaskedArray"),
-    ):
-        with pytest.raises(
-            BackendError,
-            match=f"arrays of type {name} do not follow .* and are refused by the backend 'numpy'",
-        ):
-            discovery.backend_of(x)
-
-
-def test_the_defaults_of_the_kernels_run_on_numpy() -> None:
-    default = kernels.DEFAULTS
-    x = np.ones((2, 2))
-    assert default["take_ownership"](XP, x, x) is not x
-    assert default["place_like"](XP, x, x) is x
-    assert default["constant"](XP, 2.0, np.float32, None).dtype == np.float32
-    assert default["device"](XP, x) == "cpu"
-    assert default["device"](XP, object()) is None
-    assert default["devices"](reference) == ("cpu",)
-    assert (
-        default["accelerator"](XP, x)
-        is default["mark"](XP, x)
-        is default["annotation"](XP, "f")
-        is None
-    )
-    with pytest.raises(NotImplementedError, match="the time between two marks"):
-        default["elapsed"](XP, 0, 1)
-    for dtype, size in (("bool", 1), ("int16", 2), ("float32", 4), ("complex128", 16)):
-        y = np.ones((2, 3), dtype)
-        holder, nbytes = default["storage"](XP, y)
-        assert holder is y and nbytes == 6 * size
-    assert default["write"](XP, x, np.zeros((2, 2))) is x
-    default["synchronize"](XP, x)
-    assert default["rule"](XP, "sum", len) is len

@@ -23,7 +23,6 @@ from multigrad.errors import RegistrationError
 pytest.importorskip("multigrad_conformance")
 from multigrad_conformance import Draw, Sample, cells, certificate, report
 from multigrad_conformance import test_conformance as suite
-from multigrad_conformance.declared import hidden
 from multigrad_conformance.sample import CAPABILITIES
 from multigrad_conformance.target import Target, shape_of
 
@@ -265,13 +264,6 @@ def test_a_declaration_that_hides_what_the_library_can_do(
     )
     with pytest.raises(AssertionError, match=re.escape(message)):
         suite.test_declarations("numpy")
-
-
-@pytest.mark.parametrize("name", ["jax", "dask", "torch", "mparray", "strict"])
-def test_no_backend_of_the_project_hides_anything(name: str) -> None:
-    if next((b.state for b in mg.backends() if b.name == name), "not installed") == "not installed":
-        pytest.skip(f"{name} is not installed")
-    assert list(hidden(Target(name))) == []
 
 
 PLUGIN = '''

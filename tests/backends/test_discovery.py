@@ -111,6 +111,24 @@ NONSENSE = {
         HOOK + "return [mg.BackendSpec('x', 'x', 'x')]",
         "BackendSpec.load must read 'package.module:function', not 'x'.",
     ),
+    "SystemExit at import": ("import sys; sys.exit(3)", "could not be imported: SystemExit: 3"),
+    "an error that cannot be printed": (
+        "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
+        "could not be imported: E",
+    ),
+    "GeneratorExit in a hook": (
+        HOOK + "raise GeneratorExit",
+        "failed in multigrad_backends: GeneratorExit",
+    ),
+    "what cannot be printed": (
+        "class R:\n    def __repr__(self): raise ValueError\n" + HOOK + "return [R()]",
+        "returned a R that cannot be printed from multigrad_backends",
+    ),
+    "attributes that raise": (
+        "class P:\n    def __dir__(self): raise ValueError('look away')\n"
+        "import sys; sys.modules[__name__] = P()",
+        "cannot be looked at: ValueError: look away",
+    ),
     "no hooks": ("x = 1", "implements no hooks: mark its functions with @multigrad.hookimpl."),
     "a misspelt hook": (
         HOOK.replace("backends", "backend") + "return []",
@@ -270,6 +288,7 @@ def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
 
 BROKEN = {
     "raises": ("def make(): raise ValueError('no such luck')", "ValueError: no such luck"),
+    "raises SystemExit": ("def make(): raise SystemExit(5)", "SystemExit: 5"),
     "import fails": (
         "import a_missing_module",
         "cannot load 'toy:make': No module named 'a_missing_module'",

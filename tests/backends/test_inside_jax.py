@@ -73,27 +73,6 @@ def test_a_whole_training_step_under_jit(problem):
     assert len(traced) == 1
 
 
-def test_flags_of_a_tensor_do_not_travel_into_jit():
-    seen = []
-
-    @jax.jit
-    def f(t):
-        seen.append(t.requires_grad)
-        t.requires_grad_()
-        y = (t * t).sum()
-        y.backward()
-        return t.grad
-
-    leaf = mg.asarray(jnp.arange(3.0), requires_grad=True)
-    np.testing.assert_allclose(f(leaf.detach()).array, [0, 2, 4])
-    f(mg.asarray(jnp.arange(3.0)))
-    f(mg.asarray(jnp.arange(3.0)))
-    assert seen == [False, False]  # a view and a Tensor on memory of its own are two types to JAX
-    assert leaf.grad is None
-    with pytest.raises((RuntimeError, ValueError, TypeError), match="leaf|detach"):
-        f(leaf * 2)
-
-
 def square(t):
     return (t * t).sum()
 

@@ -59,20 +59,6 @@ def test_results_without_axes_are_tensors_like_others(name: str) -> None:
         assert exported.item() == 0.0
 
 
-def test_a_scalar_as_a_leaf() -> None:
-    w = mg.asarray(np.float64(3.0), requires_grad=True)
-    for step in range(3):
-        (w * w).backward()
-        assert w.grad.shape == () and w.grad.dtype == np.float64 and w.grad.item() == 2 * w.item()
-        with mg.no_grad():
-            w -= 0.25 * w.grad
-        w.grad = None
-        assert w.requires_grad and w.is_leaf and w.item() == 3.0 * 0.5 ** (step + 1)
-    half = mg.asarray(np.float32(2.0), requires_grad=True)
-    (half * 2.0).backward()
-    assert half.grad.dtype == np.float32
-
-
 OPERANDS: dict[str, Callable[[Any, Any], Any]] = {
     "left": lambda xp, x: np.float64(2.0) * x,
     "left of /": lambda xp, x: np.float64(2.0) / x,

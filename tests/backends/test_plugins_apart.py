@@ -399,58 +399,6 @@ with warnings.catch_warnings(record=True) as seen:
     )
 
 
-LEAVING = {
-    "at import, SystemExit": ("import sys; sys.exit(3)", "", "SystemExit: 3"),
-    "at import, an error that cannot be printed": (
-        "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
-        "",
-        "could not be imported: E",
-    ),
-    "in its operations, GeneratorExit": (
-        "import multigrad as mg\n@mg.hookimpl\ndef multigrad_operations(): raise GeneratorExit",
-        "",
-        "failed in multigrad_operations: GeneratorExit",
-    ),
-    "in make, SystemExit": (
-        plugin("evil", "evil"),
-        "class Array: pass\ndef make(): raise SystemExit(5)",
-        "SystemExit: 5",
-    ),
-    "what it returns cannot be printed": (
-        "import multigrad as mg\n"
-        "class R:\n"
-        "    def __repr__(self): raise ValueError\n"
-        "@mg.hookimpl\n"
-        "def multigrad_backends(): return [R()]",
-        "",
-        "returned a R that cannot be printed from multigrad_backends",
-    ),
-    "its attributes raise": (
-        "class P:\n"
-        "    def __dir__(self): raise ValueError('look away')\n"
-        "import sys; sys.modules[__name__] = P()",
-        "",
-        "cannot be looked at: ValueError: look away",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", LEAVING)
-def test_a_plugin_does_not_end_the_program(site: Site, case: str) -> None:
-    text, library, expected = LEAVING[case]
-    site.plugin("evil", text) if not library else site.module("evil", library)
-    if library:
-        site.plugin("p", text)
-    out = site.run(f"""{USE}
-numpy_works()
-{"import evil; warnings.simplefilter('ignore'); assert discovery.backend_of(evil.Array()) is None" if library else ""}
-mg.backends()
-numpy_works()
-print(told(lambda: discovery.get("evil")))
-""")
-    assert expected in out
-
-
 def test_a_keyboard_interrupt_is_the_users(site: Site) -> None:
     """It is raised, once; then everything works, without the plugin, which is tried again when it
     is asked for.
