@@ -285,34 +285,6 @@ print(told(lambda: discovery.get("evil")))
     assert before in first and first.endswith(after)
 
 
-def test_a_late_library_keeps_its_arrays(site: Site) -> None:
-    """A class that takes what has a certain attribute is found out when a library with such arrays
-    is there; until then it takes none of them.
-    """
-    site.module(
-        "late",
-        TOY.replace('"toy"', '"late"').replace("class Array: pass", "class Array:\n    gpu = True"),
-    )
-    array = (
-        "class Array(abc.ABC):\n"
-        "    @classmethod\n"
-        "    def __subclasshook__(cls, c): return hasattr(c, 'gpu')"
-    )
-    site.module("evil", LIB.format(array=array, more=""))
-    site.plugin("a", plugin("evil", "evil"))
-    site.plugin("b", plugin("late", "late"))
-    assert (
-        site.run("""
-        from multigrad.backends import discovery
-        print(discovery.get("evil").name)
-        import late
-        class Sub(late.Array): pass
-        print(discovery.backend_of(Sub()).name, discovery.backend_of(late.Array()).name)
-        """)
-        == "evil\nlate late\n"
-    )
-
-
 SUBCLASS = """
 import array_api_strict
 import numpy as np
@@ -614,26 +586,6 @@ def test_a_plugin_is_loaded_when_it_is_asked_for(site: Site, case: str) -> None:
         **environment,
     )
     assert out.startswith("asked\nplugin loaded\n")
-
-
-EAGER = {
-    "another entry point": {"toy": "plugin_toy", "more": "plugin_more"},
-    "another name": {"toys": "plugin_toy"},
-}
-
-
-@pytest.mark.parametrize("case", EAGER)
-def test_other_plugins_are_loaded_at_once(site: Site, case: str) -> None:
-    """They may have operations, which everybody sees."""
-    (site.folder / "folder").mkdir()
-    site.module("toy", TOY)
-    site.module("plugin_toy", plugin("toy", "toy") + WAITING)
-    site.module(
-        "plugin_more",
-        operation("more.f"),
-    )
-    site.distribution("mine", **EAGER[case])
-    assert site.run(USE + "numpy_works()") == "plugin loaded\n"
 
 
 def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:

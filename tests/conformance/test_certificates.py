@@ -90,6 +90,14 @@ def written(folder: Path, results: Any, name: str = "a.json") -> str:
     return str(folder / name)
 
 
+FAILED, ADDED = with_tests(sin_vjp_real="failed"), with_tests(sin_jvp_real="passed")
+NOT_RUN, DEAD = changed(not_run=["sin/jvp/real"]), changed(died="by SIGSEGV, in x")
+PROBLEM = {**GOOD, "problems": {"test_saves[sin]": "keeps x"}}
+NONE = {**GOOD, "backends": {}, "left out": {"one": "not installed"}}
+UNKNOWN = "the certificate does not say which tests were left out"
+PARTIAL = "one: partial run (short): 2 passed"
+
+
 # ----- the verdict, and the badge -----
 
 
@@ -102,28 +110,13 @@ def written(folder: Path, results: Any, name: str = "a.json") -> str:
             "2 passed, 1 exempt, 1 missing",
             "one: conformant (short): 2 passed, 1 missing, 1 exempt",
         ),
-        (with_tests(sin_vjp_real="failed"), "failed", "1 failed", "one: 1 failed (short)"),
+        (FAILED, "failed", "1 failed", "one: 1 failed (short)"),
+        (NOT_RUN, "partial", "1 of 5 tests were not run", PARTIAL),
+        (changed(not_run=None), "partial", UNKNOWN, PARTIAL),
+        (DEAD, "died", "by SIGSEGV, in x", "one: died (short)"),
+        (changed(tests={}), "untested", "no test has passed", "one: untested (short)"),
         (
-            changed(not_run=["sin/jvp/real"]),
-            "partial",
-            "1 of 5 tests were not run",
-            "one: partial run (short): 2 passed",
-        ),
-        (
-            changed(not_run=None),
-            "partial",
-            "the certificate does not say which tests were left out",
-            "one: partial run (short): 2 passed",
-        ),
-        (changed(died="by SIGSEGV, in x"), "died", "by SIGSEGV, in x", "one: died (short)"),
-        (
-            changed(tests={"cos/vjp/real": ["exempt", "a bug"]}),
-            "untested",
-            "no test has passed",
-            "one: untested (short)",
-        ),
-        (
-            {**GOOD, "problems": {"test_saves[sin]": "keeps x"}},
+            PROBLEM,
             "failed",
             "the suite has problems: test_saves[sin]",
             "one: failed (short)",
@@ -368,44 +361,29 @@ def test_hostile_strings_are_only_text() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "title", "line"),
     [
-        (GOOD, with_tests(sin_vjp_real="failed"), "worse", "one sin/vjp: passed -> failed: real"),
-        (GOOD, with_tests(sin_vjp_real="exempt"), "worse", "one sin/vjp: passed -> exempt: real"),
-        (with_tests(sin_vjp_real="failed"), GOOD, "better", "one sin/vjp: failed -> passed: real"),
+        (GOOD, FAILED, "worse", "one sin/vjp: passed -> failed: real"),
+        (FAILED, GOOD, "better", "one sin/vjp: failed -> passed: real"),
+        (
+            GOOD,
+            with_tests(sin_vjp_real="exempt"),
+            "worse",
+            "one sin/vjp: passed -> exempt: real",
+        ),
         (
             GOOD,
             with_tests(cos_vjp_real="missing"),
             "changed",
             "one cos/vjp: exempt -> missing: real",
         ),
-        (GOOD, with_tests(sin_jvp_real="passed"), "added", "one sin/jvp: passed: real"),
+        (GOOD, ADDED, "added", "one sin/jvp: passed: real"),
         (GOOD, with_tests(sin_jvp_real="failed"), "worse", "one sin/jvp: failed: real"),
-        (with_tests(sin_jvp_real="passed"), GOOD, "removed", "one sin/jvp: passed: real"),
-        (
-            with_tests(sin_jvp_real="passed"),
-            changed(not_run=["sin/jvp/real"]),
-            "worse",
-            "one sin/jvp: passed -> not run: real",
-        ),
-        (
-            changed(not_run=["sin/jvp/real"]),
-            with_tests(sin_jvp_real="passed"),
-            "added",
-            "one sin/jvp: passed: real",
-        ),
-        (GOOD, changed(died="by SIGSEGV, in x"), "worse", "one: died by SIGSEGV, in x"),
-        (
-            GOOD,
-            {**GOOD, "problems": {"test_saves[sin]": "keeps x"}},
-            "worse",
-            "test_saves[sin]: keeps x",
-        ),
-        (
-            GOOD,
-            {**GOOD, "backends": {}, "left out": {"one": "not installed"}},
-            "worse",
-            "one: no longer tested: not installed",
-        ),
-        ({**GOOD, "backends": {}}, GOOD, "added", "one: the backend, 4 tests"),
+        (ADDED, GOOD, "removed", "one sin/jvp: passed: real"),
+        (ADDED, NOT_RUN, "worse", "one sin/jvp: passed -> not run: real"),
+        (NOT_RUN, ADDED, "added", "one sin/jvp: passed: real"),
+        (GOOD, DEAD, "worse", "one: died by SIGSEGV, in x"),
+        (GOOD, PROBLEM, "worse", "test_saves[sin]: keeps x"),
+        (GOOD, NONE, "worse", "one: no longer tested: not installed"),
+        (NONE, GOOD, "added", "one: the backend, 4 tests"),
     ],
 )
 def test_what_got_better_and_what_got_worse(
