@@ -113,27 +113,16 @@ print(told(lambda: discovery.get("second")))
 
 
 def test_one_plugin_has_two_backends_of_one_module(site: Site) -> None:
-    site.module(
-        "lib",
-        TOY.replace('"toy"', '"a"').replace(
-            "class Array: pass", "class Array: pass\nclass Other: pass"
-        )
-        + '\ndef make_b():\n    return mg.Backend("b", array_api_strict, (Other,))\n',
-    )
-    site.plugin(
-        "p",
-        plugin("a", "lib", "lib:make").replace(
-            "[mg", "[mg.BackendSpec('b', module='lib', load='lib:make_b'), mg"
-        ),
-    )
-    assert (
-        site.run("""
+    more = "class Other: pass\ndef make_b(): return mg.Backend('b', array_api_strict, (Other,))\n"
+    site.module("lib", TOY.replace('"toy"', '"a"') + more)
+    specs = "[mg.BackendSpec('b', module='lib', load='lib:make_b'), mg"
+    site.plugin("p", plugin("a", "lib", "lib:make").replace("[mg", specs))
+    out = site.run("""
         import lib
         from multigrad.backends import discovery
         print(discovery.backend_of(lib.Array()).name, discovery.backend_of(lib.Other()).name)
         """)
-        == "a b\n"
-    )
+    assert out == "a b\n"
 
 
 def test_a_part_of_a_library_has_a_backend(site: Site) -> None:
@@ -371,54 +360,21 @@ with warnings.catch_warnings(record=True) as seen:
     )
 
 
-def test_a_keyboard_interrupt_is_the_users(site: Site) -> None:
-    """It is raised, once; then everything works, without the plugin, which is tried again when it
-    is asked for.
-    """
-    site.module("toy", TOY + "print('made')\n")
-    site.plugin(
-        "evil",
-        "import os\nif not os.environ.get('CALM'): raise KeyboardInterrupt\n"
-        + plugin("toy", "toy"),
-    )
-    site.plugin(
-        "good",
-        operation("good.f"),
-    )
-    out = site.run(f"""{USE}
-import os
-for _ in range(3):
-    try:
-        numpy_works()
-        print("works")
-    except KeyboardInterrupt:
-        print("interrupted")
-print(mg.good.f(mg.asarray(2.0)).item())
-print(next(b.error for b in mg.backends() if b.name == "evil"))
-os.environ["CALM"] = "1"
-discovery.want("evil")
-print(discovery.get("toy").name)
-""")
-    assert out.splitlines() == [
-        "interrupted",
-        "works",
-        "works",
-        "2.0",
-        "the plugin 'evil' of multigrad-evil 1.0 could not be imported: KeyboardInterrupt",
-        "made",
-        "toy",
-    ]
+INTERRUPTED = {
+    "at import": "raise KeyboardInterrupt",
+    "in a hook": "import multigrad as mg\n"
+    "@mg.hookimpl\n"
+    "def multigrad_operations():\n"
+    "    mg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\n"
+    "    raise KeyboardInterrupt",
+}
 
 
-def test_an_interrupt_in_a_hook_leaves_nothing_half_done(site: Site) -> None:
-    site.plugin(
-        "evil",
-        "import multigrad as mg\n"
-        "@mg.hookimpl\n"
-        "def multigrad_operations():\n"
-        "    mg.registry.elementwise('evil.f(x, /)', x=1.0, forward=abs)\n"
-        "    raise KeyboardInterrupt",
-    )
+@pytest.mark.parametrize("where", INTERRUPTED)
+def test_a_keyboard_interrupt_is_the_users(site: Site, where: str) -> None:
+    """It is raised, once; then everything works, without the plugin, and nothing is half done."""
+    site.plugin("evil", INTERRUPTED[where])
+    site.plugin("good", operation("good.f"))
     out = site.run(f"""{USE}
 for _ in range(3):
     try:
@@ -426,9 +382,10 @@ for _ in range(3):
         print("works")
     except KeyboardInterrupt:
         print("interrupted")
-print([b.name for b in mg.backends() if b.error and b.state == "broken"])
+print(mg.good.f(mg.asarray(2.0)).item(), "evil.f" in mg.registry.OPS)
+print(*[b.name for b in mg.backends() if "KeyboardInterrupt" in b.error and b.state == "broken"])
 """)
-    assert out.splitlines() == ["interrupted", "works", "works", "['evil']"]
+    assert out.splitlines() == ["interrupted", "works", "works", "2.0 False", "evil"]
 
 
 def test_the_command_lists_what_raises_an_interrupt(site: Site) -> None:
@@ -714,25 +671,14 @@ assert len(seen) == 1
 
 
 def test_a_plugin_may_replace_its_own_operations(site: Site) -> None:
-    own = OPERATION.format(
-        name="good.f", declare="elementwise('good.f(x, /)', x=2.0, override=True)"
-    )
+    again = "elementwise('good.f(x, /)', x=2.0, override=True)"
     site.plugin(
         "good",
-        own.replace(
-            "    # good.f",
-            "    mg.registry.elementwise('good.f(x, /)', x=1.0, forward=lambda xp, x: x)",
-        ),
+        operation("good.f").replace("return [", "first = [")
+        + f"    return [mg.registry.{again}]\n",
     )
-    assert (
-        site.run(
-            f"{WARNINGS}\n"
-            "import multigrad as mg\n"
-            "mg.zeros(1)\n"
-            "print(seen, [b.name for b in mg.backends() if b.overrides])"
-        )
-        == "[] []\n"
-    )
+    code = "mg.zeros(1)\nprint(seen, [b.name for b in mg.backends() if b.overrides])"
+    assert site.run(f"{WARNINGS}\nimport multigrad as mg\n{code}") == "[] []\n"
 
 
 @pytest.mark.parametrize("first", ["discovery.get('numpy')", "discovery.names()", "mg.zeros(1)"])
@@ -781,21 +727,10 @@ def test_a_name_of_the_standard_is_taken_before_anything_is_used(site: Site) -> 
 
 def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
     """`+` belongs to `add`: another operation may not serve it, by override=True or without."""
-    site.plugin(
-        "evil",
-        OPERATION.format(
-            name="evil.add",
-            declare="elementwise('evil.plus(x1, x2, /)', x1=1, x2=1, operator='add', "
-            "forward=lambda xp, x1, x2: x1 - x2)",
-        ),
-    )
-    site.plugin(
-        "worse",
-        OPERATION.format(
-            name="x",
-            declare="elementwise('worse.f(x, /)', x=1, operator='array_namespace', forward=abs)",
-        ),
-    )
+    plus = "elementwise('evil.plus(x1, x2, /)', x1=1, x2=1, operator='add', forward=min)"
+    site.plugin("evil", OPERATION.format(declare=plus))
+    odd = "elementwise('worse.f(x, /)', x=1, operator='array_namespace', forward=abs)"
+    site.plugin("worse", OPERATION.format(declare=odd))
     out = site.run("""
         import multigrad as mg
         from multigrad.backends import hooks
@@ -803,14 +738,8 @@ def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
         print(*hooks.failures().values(), sep="\\n")
         """).splitlines()
     assert out[0] == "3.0 multigrad.numpy"
-    assert (
-        "RegistrationError: evil.plus: the operator 'add' already belongs to the operation 'add'."
-        in out[1]
-    )
-    assert (
-        "RegistrationError: worse.f: 'array_namespace' is not a Python operator that arrays have"
-        in out[2]
-    )
+    assert "evil.plus: the operator 'add' already belongs to the operation 'add'." in out[1]
+    assert "worse.f: 'array_namespace' is not a Python operator that arrays have" in out[2]
 
 
 # ----- Names of operations that a backend gives -----
@@ -818,28 +747,12 @@ def test_an_operator_is_replaced_with_its_operation_only(site: Site) -> None:
 
 def test_names_of_operations_of_other_plugins(site: Site) -> None:
     """Those of a plugin that is here must exist; what is said of one that is not waits for it."""
-    site.module(
-        "toy",
-        TOY.replace(
-            "(Array,))",
-            "(Array,), functions={'sin': abs, 'good.f': abs, 'absent.f': abs}, rules={'good.f': "
-            "{'x': 2.0}})",
-        ),
-    )
+    functions = "functions={'sin': abs, 'good.f': abs, 'absent.f': abs}"
+    given = f"(Array,), {functions}, rules={{'good.f': {{'x': 2.0}}}})"
+    site.module("toy", TOY.replace("(Array,))", given))
     site.plugin("p", plugin("toy", "toy"))
-    site.plugin(
-        "good",
-        operation("good.f"),
-    )
-    assert (
-        site.run(
-            "import toy\n"
-            "print(toy.make().name)\n"
-            "from multigrad.backends import discovery\n"
-            "print(discovery.get('toy').name)"
-        )
-        == "toy\ntoy\n"
-    )
+    site.plugin("good", operation("good.f"))
+    assert site.run(f"{USE}\nprint(discovery.get('toy').name)") == "toy\n"
     site.module("toy", TOY.replace("(Array,))", "(Array,), functions={'good.g': abs})"))
     assert "gives functions for unknown operations: good.g. Did you mean 'good.f'?" in site.run(
         f"{USE}\nprint(told(lambda: discovery.get('toy')))"
