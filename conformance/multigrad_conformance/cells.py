@@ -24,7 +24,7 @@ from . import batches, checks, kernels, keywords, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
 from .sample import Kink, Refused, Sample, leaves
-from .samples import samples_of, trouble_of
+from .samples import samples_of
 from .target import Target
 
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
@@ -174,21 +174,6 @@ def _at_precision(cell: Cell, has_double: bool) -> bool:
 
 def _first(operation: str) -> str:
     return samples_of(operation)[0].label
-
-
-def unsampled(op: Op) -> bool:
-    """Return whether an operation has no samples, so that it would not be tested."""
-    return not samples_of(op.name)
-
-
-def unset(op: Op) -> list[str]:
-    """Return the keywords that no sample of an operation sets, so that they would not be tested."""
-    return keywords.unsampled(op, samples_of(op.name))
-
-
-def trouble(op: Op) -> str:
-    """Return why some samples of an operation cannot be used, "" if all can."""
-    return trouble_of(op.name)
 
 
 def to_add(op: Op) -> str:

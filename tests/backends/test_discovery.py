@@ -14,8 +14,7 @@ __all__ = ["site"]
 
 
 def test_the_listing_imports_no_array_library(site: Site) -> None:
-    site.module("toy", TOY)
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.backend()
     out = site.run(
         SHOW + "import sys; print(*[m for m in ('numpy', 'jax', 'cupy', 'array_api_strict', 'toy') "
         "if m in sys.modules])"
@@ -218,8 +217,7 @@ def test_an_unknown_backend(site: Site) -> None:
     """What is near and what is installed is told; never a package to install, which anybody may
     own.
     """
-    site.module("toy", TOY)
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.backend()
     site.plugin("bad", "raise ValueError")
     site.plugin("off", "raise ValueError")
     error = site.error("get('nunpy')", MULTIGRAD_BLOCK="off")
@@ -310,8 +308,7 @@ BROKEN = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_backend_that_is_broken(site: Site, case: str) -> None:
     text, expected = BROKEN[case]
-    site.module("toy", text)
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.backend(text)
     error = site.error("get('toy')")
     assert error.startswith(
         "BackendError: backend 'toy' of the plugin 'toy' of multigrad-toy 1.0 is broken: "
@@ -320,10 +317,7 @@ def test_a_backend_that_is_broken(site: Site, case: str) -> None:
 
 
 def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
-    site.module(
-        "toy", "print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')"
-    )
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.backend("print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')")
     out = site.run("""
         from multigrad.backends import discovery
         for _ in range(3):
@@ -336,12 +330,10 @@ def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
 
 
 def test_a_backend_without_a_device(site: Site) -> None:
-    site.module(
-        "toy",
+    site.backend(
         "from multigrad.errors import NoDeviceError\n"
         "def make(): raise NoDeviceError('backend toy: no device')",
     )
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
     assert site.error("get('toy')") == "NoDeviceError: backend toy: no device"
     out = site.run(
         "from multigrad.backends import discovery\n"
@@ -354,8 +346,7 @@ def test_a_backend_without_a_device(site: Site) -> None:
 
 
 def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
-    site.module("toy", TOY)
-    site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make"))
+    site.backend()
     out = site.run("""
         import sys
         import numpy as np

@@ -397,8 +397,7 @@ def test_the_command_lists_what_raises_an_interrupt(site: Site) -> None:
         "def multigrad_backends():\n"
         "    raise KeyboardInterrupt",
     )
-    site.module("toy", TOY.replace("def make():", "def make():\n    raise KeyboardInterrupt"))
-    site.plugin("p", plugin("toy", "toy"))
+    site.backend(TOY.replace("def make():", "def make():\n    raise KeyboardInterrupt"), plugin="p")
     for probe in ("", ", '--probe'"):
         out = site.run(f"import multigrad.cli; print(multigrad.cli.main(['backends'{probe}]))")
         for name in ("evil", "hook", *(["toy"] if probe else [])):
@@ -423,8 +422,7 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_while_a_backend_is_made(site: Site) -> None:
     """No array is asked about that library again; who asks for it by name tries again."""
-    site.module(
-        "toy",
+    site.backend(
         TOY.replace(
             "def make():",
             "tries = []\n"
@@ -432,8 +430,8 @@ def test_an_interrupt_while_a_backend_is_made(site: Site) -> None:
             "    tries.append(1)\n"
             "    if len(tries) == 1: raise KeyboardInterrupt",
         ),
+        plugin="p",
     )
-    site.plugin("p", plugin("toy", "toy"))
     out = site.run(f"""{USE}
 import toy
 try:
@@ -447,15 +445,14 @@ print(discovery.backend_of(toy.Array()), discovery.get("toy").name, discovery.ba
 
 
 def test_a_backend_that_asks_for_itself_while_it_is_made(site: Site) -> None:
-    site.module(
-        "toy",
+    site.backend(
         TOY.replace(
             "def make():",
             "def make():\n    from multigrad.backends import discovery\n"
             "    assert discovery.backend_of(Array()) is None\n    discovery.get('toy')",
         ),
+        plugin="p",
     )
-    site.plugin("p", plugin("toy", "toy"))
     out = site.run(f"{USE}\nprint(told(lambda: discovery.get('toy')))\nnumpy_works()")
     assert (
         "backend 'toy' of the plugin 'p' of multigrad-p 1.0 was requested by the function that "
@@ -465,8 +462,7 @@ def test_a_backend_that_asks_for_itself_while_it_is_made(site: Site) -> None:
 
 def test_metadata_that_cannot_be_read(site: Site) -> None:
     """What an interrupted installation leaves behind, and worse."""
-    site.module("toy", TOY)
-    site.plugin("p", plugin("toy", "toy"))
+    site.backend(plugin="p")
     for name, text in {
         "gone": "[multigrad]\nx = missing_module\n",
         "odd": "[multigrad]\nx\n= y\n[\n",
@@ -564,14 +560,6 @@ def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
 
 
 WAIT = "import __main__; assert __main__.told_of.wait(60)"
-SLOW = {
-    "import": WAIT + "\n" + plugin("toy", "toy"),
-    "operations": "import multigrad as mg\n"
-    "@mg.hookimpl\n"
-    "def multigrad_operations():\n"
-    f"    {WAIT}\n"
-    "    return []\n",
-}
 # On a busy machine, the other plugins may take as long.
 TOLD_OF = """
 import threading, warnings
@@ -587,15 +575,11 @@ warnings.showwarning = show
 """
 
 
-@pytest.mark.parametrize("case", SLOW)
-def test_a_plugin_that_takes_long_is_named_while_it_does(site: Site, case: str) -> None:
+def test_a_plugin_that_takes_long_is_named_while_it_does(site: Site) -> None:
     """One that hangs never gets any further, so a warning afterwards would never come."""
     site.module("toy", TOY)
-    site.plugin("slow", SLOW[case])
-    site.plugin(
-        "quick",
-        operation("quick.f"),
-    )
+    site.plugin("slow", WAIT + "\n" + plugin("toy", "toy"))
+    site.plugin("quick", operation("quick.f"))
     out = site.run(f"""{TOLD_OF}{USE}
 numpy_works()
 assert told_of.is_set()
@@ -686,10 +670,7 @@ def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(
     site: Site, first: str
 ) -> None:
     """What the others declared meanwhile stays."""
-    site.plugin(
-        "good",
-        operation("good.f"),
-    )
+    site.plugin("good", operation("good.f"))
     site.plugin(
         "evil",
         "import multigrad as mg\n"
@@ -749,8 +730,7 @@ def test_names_of_operations_of_other_plugins(site: Site) -> None:
     """Those of a plugin that is here must exist; what is said of one that is not waits for it."""
     functions = "functions={'sin': abs, 'good.f': abs, 'absent.f': abs}"
     given = f"(Array,), {functions}, rules={{'good.f': {{'x': 2.0}}}})"
-    site.module("toy", TOY.replace("(Array,))", given))
-    site.plugin("p", plugin("toy", "toy"))
+    site.backend(TOY.replace("(Array,))", given), plugin="p")
     site.plugin("good", operation("good.f"))
     assert site.run(f"{USE}\nprint(discovery.get('toy').name)") == "toy\n"
     site.module("toy", TOY.replace("(Array,))", "(Array,), functions={'good.g': abs})"))

@@ -219,7 +219,7 @@ def test_an_operation_with_a_keyword_that_no_sample_sets(
     assert keywords.unsampled(op, [plain]) == ["factor"]
     assert keywords.unsampled(op, [plain, Sample("scaled", np.ones(2), factor=2.0)]) == []
     assert keywords.unsampled(op, [plain, Sample("one", np.ones(2), factor=1.0)]) == ["factor"]
-    monkeypatch.setattr(cells, "samples_of", lambda name: (plain,))
+    monkeypatch.setattr(suite, "samples_of", lambda name: (plain,))
     with pytest.raises(
         AssertionError,
         match="no sample of the operation 'suite.scaled' of .* gives factor another value than "
