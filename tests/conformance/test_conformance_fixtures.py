@@ -189,16 +189,6 @@ def test_with_xdist(tmp_path: Path) -> None:
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_package_has_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    import multigrad_conformance
-
-    assert {"check_function", "check_rule", "Sample"} <= set(dir(multigrad_conformance))
-    with pytest.raises(
-        AttributeError, match="module 'multigrad_conformance' has no attribute 'check_functions'"
-    ):
-        multigrad_conformance.check_functions
-
-
 # ----- check_rule -----
 
 
@@ -243,19 +233,6 @@ def test_a_wrong_partial(operations: Any) -> None:
         and "\nalso numpy, toolcheck.partial/" in text
         and "more" in text.splitlines()[-1]
     )
-
-
-def test_a_wrong_vjp_beside_a_right_jvp(operations: Any) -> None:
-    registry.define(
-        "toolcheck.half(x, /)",
-        doc="x / 2.",
-        forward=lambda xp, x: x / 2,
-        x=lambda xp, g: g,
-        jvp=lambda xp, t: t / 2,
-    )
-    text = rule_fails("toolcheck.half", [(X,)], checks=["vjp", "jvp"])
-    assert "numpy, toolcheck.half/vjp/sample-0" in text and "Re<g, jvp(t)> = " in text
-    assert check_rule("toolcheck.half", [(X,)], backends="numpy", checks="forward") is None
 
 
 def test_what_check_rule_refuses(operations: Any) -> None:

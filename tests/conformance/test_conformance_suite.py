@@ -605,19 +605,6 @@ def test_samples_that_check_rule_cannot_use(given: Any, error: Any, told: str) -
         check_rule("sin", given, backends="numpy")
 
 
-@pytest.mark.parametrize("name", checks.LAYOUTS)
-def test_a_layout_is_not_contiguous(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    given: list[Any] = []
-
-    def gradients(target: Target, problem: Any, raws: Any, cotangents: Any) -> Any:
-        given.extend(raws)
-        return problem.numpy_gradients
-
-    monkeypatch.setattr(checks, "raw_gradients", gradients)
-    checks.layout(case(OPS["square"]), name)
-    assert not given[0].flags.c_contiguous
-
-
 @pytest.mark.parametrize("way", ["asarray", "the kernel from_numpy"])
 def test_a_conversion_that_narrows(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Where the values of the samples are exact in float32, too."""
