@@ -69,8 +69,8 @@ def forward(case: Case) -> None:
 
     Results without a derivative must not require grad, and no argument may change.
     """
-    target, op, sample = case
-    problem, check = case.problem, op.kind == "nondifferentiable"
+    target, op, problem = case.target, case.op, case.problem
+    check = op.kind == "nondifferentiable"
     raws: list[tuple[Any, Any]] = []
 
     def wrapped(raw: Any, requires_grad: bool) -> Any:
@@ -93,14 +93,14 @@ def forward(case: Case) -> None:
     values = _on_device(target, op, problem, values)
     dtype = _default_dtype(target, op, problem)
     if target.wrap and raws:
-        _assert_outputs(target, _transformed(target, op, problem), problem, sample, dtype, raw=True)
+        _assert_outputs(case, _transformed(target, op, problem), dtype, raw=True)
         return
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
-        _assert_outputs(target, out, problem, sample, dtype)
+        _assert_outputs(case, out, dtype)
         if raws and not elsewhere:  # the function accepts raw arrays as well
             plain = _on_device(target, op, problem, [target.raw(v) for v in problem.values])
-            _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
+            _assert_outputs(case, call(op, target.function(op), plain), dtype)
     if check:
         for y in out if isinstance(out, (tuple, list)) else (out,):
             assert not getattr(y, "requires_grad", False), (
@@ -214,9 +214,8 @@ def _default_dtype(target: Target, op: Op, problem: Problem) -> str:
     )
 
 
-def _assert_outputs(
-    target: Target, out: Any, problem: Problem, sample: Sample, dtype: str = "", raw: bool = False
-) -> None:
+def _assert_outputs(case: Case, out: Any, dtype: str = "", raw: bool = False) -> None:
+    target, sample, problem = case.target, case.sample, case.problem
     exact, wide = problem.forward(), problem.wide.forward()
     # where a setting asks for them
     several = problem.op.outputs != () or (
@@ -247,13 +246,7 @@ def _assert_outputs(
         for i, (y, w) in enumerate(
             zip(*map(_tuple, (definite, problem.wide.finished(bare(), wide))), strict=True)
         ):
-            assert_close(
-                target.numpy(y),
-                w,
-                f"finished output {i}",
-                factor=sample.tolerance,
-                precision=_narrowest(problem),
-            )
+            case.assert_close(y, w, f"finished output {i}")
 
 
 def _tuple(out: Any) -> tuple[Any, ...]:
@@ -321,27 +314,10 @@ def jvp(case: Case) -> None:
 
     They must be the adjoint of the gradients under the real inner product. No argument may change.
     """
-    target, op, sample = case
+    target, _, sample = case
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
-    given = Given(target)
-    with np.errstate(all="ignore"):
-        ans = call(op, target.raw_function(op), values)
-        ans = ans if op.outputs == () else tuple(ans)
-        tangents = given.note("a tangent", _tangents(target, problem))
-        moved = extend.jvp(
-            op,
-            given.note("an argument", values),
-            tangents,
-            given.note("an output", ans),
-            conform=False,
-        )
-    given.assert_unchanged("jvp")
-    outs = [
-        (m, y)
-        for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
-        if y.dtype in _floating(target)
-    ]
+    outs = _moved(case, values, problem.tangents)
     for i, (m, y) in enumerate(outs):
         assert m is not None, f"the tangent of output {i} is missing"
         assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
@@ -371,6 +347,28 @@ def jvp(case: Case) -> None:
     assert abs(left - right) <= tolerance * scale * sample.tolerance, (
         f"Re<g, jvp(t)> = {left}, but Re<vjp(g), t> = {right}"
     )
+
+
+def _moved(case: Case, values: list[Any], tangents: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return the tangent of each floating output by the rule, with the output.
+
+    The rule must not change what it is given.
+    """
+    target, op, _ = case
+    given = Given(target)
+    with np.errstate(all="ignore"):
+        ans = call(op, target.raw_function(op), values)
+        ans = ans if op.outputs == () else tuple(ans)
+        moved = extend.jvp(
+            op,
+            given.note("an argument", values),
+            given.note("a tangent", _tangents(target, case.problem, tangents)),
+            given.note("an output", ans),
+            conform=False,
+        )
+    given.assert_unchanged("jvp")
+    pairs = zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
+    return [(m, y) for m, y in pairs if y.dtype in _floating(target)]
 
 
 def dual(case: Case) -> None:
@@ -429,17 +427,12 @@ def _function(case: Case) -> Callable[..., Any]:
     return function
 
 
-def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = None) -> list[Any]:
+def _tangents(target: Target, problem: Problem, given: Sequence[Any]) -> list[Any]:
     """Return one tangent per parameter.
 
     It is an array, a tuple of arrays for a list of arrays, or None for a constant parameter.
     """
-    flat = {
-        place: target.raw(t)
-        for place, t in zip(
-            problem.places, problem.tangents if given is None else given, strict=True
-        )
-    }
+    flat = {place: target.raw(t) for place, t in zip(problem.places, given, strict=True)}
     result: list[Any] = []
     for i, role in enumerate(problem.op.roles.values()):
         if role == "arrays":
@@ -501,7 +494,7 @@ def kink(case: Case) -> None:
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), problem.replaced(xs, values))
-        _assert_outputs(target, out, problem, sample)
+        _assert_outputs(case, out)
         outs = tensors_of(out)
         ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
         grads = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
@@ -531,17 +524,8 @@ def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None
 
     Both modes must choose the same subgradient at a kink.
     """
-    target, op, problem = case.target, case.op, case.problem
-    ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in problem.leaves()]
-    with np.errstate(all="ignore"):
-        ans = call(op, target.raw_function(op), values)
-        ans = ans if op.outputs == () else tuple(ans)
-        moved = extend.jvp(op, values, _tangents(target, problem, ones), ans, conform=False)
-    tangents = [
-        target.numpy(m)
-        for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
-        if y.dtype in _floating(target)
-    ]
+    ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in case.problem.leaves()]
+    tangents = [case.target.numpy(m) for m, _ in _moved(case, values, ones)]
     if all(np.all(np.isfinite(x)) for x in (*tangents, *gradients)):
         left, right = (
             inner([np.ones(t.shape, t.dtype) for t in tangents], tangents),
@@ -676,7 +660,7 @@ def raw_operand(case: Case, side: str) -> None:
                 "others, say so: Backend(capabilities=Capabilities(defers=False))"
             )
             return
-    _assert_outputs(target, out, problem, case.sample)
+    _assert_outputs(case, out)
     if op.kind != "nondifferentiable":
         assert out.requires_grad, "the result has lost its gradient"
         (g,) = mg.autograd.grad(

@@ -242,27 +242,18 @@ class TestTheSuite:
     [
         ({"mutable": False}, "mutable=False, yet x[0] = v changes the memory that a view shows"),
         ({"negative_steps": False}, "negative_steps=False, yet x[::-1] reverses x"),
-        (
-            {"lazy": True},
-            "lazy=True, yet take raises at once for an index that is out of bounds, which only "
-            "values tell",
-        ),
+        ({"lazy": True}, "lazy=True, yet take raises at once for an index that is out of bounds"),
     ],
 )
 def test_a_declaration_that_hides_what_the_library_can_do(
     said: Any, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every level, whatever operations are tested."""
-    real = extend.backend
     suite.test_declarations("numpy")
-    monkeypatch.setattr(
-        extend, "backend", lambda name: replace(real(name), capabilities=mg.Capabilities(**said))
-    )
-    message = (
-        f"the backend 'numpy' says {told}: it hides what the library can do. Change its "
-        "Capabilities"
-    )
-    with pytest.raises(AssertionError, match=re.escape(message)):
+    wrong = replace(extend.backend("numpy"), capabilities=mg.Capabilities(**said))
+    monkeypatch.setattr(extend, "backend", lambda name: wrong)
+    message = rf"the backend 'numpy' says {re.escape(told)}.*: it hides what the library can do"
+    with pytest.raises(AssertionError, match=message):
         suite.test_declarations("numpy")
 
 
