@@ -48,6 +48,11 @@ class Quaternions(np.ndarray):
         return 2 * np.multiply(self, other)
 
 
+class OneBased(np.ndarray):
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key - 1 if isinstance(key, int) else key)
+
+
 class Summing:
     """No array: a base class beside an array."""
 
@@ -73,6 +78,7 @@ OWN = {
     Wrapped: "__array_wrap__",
     Answering: "__array_function__",
     Quaternions: "__mul__",
+    OneBased: "__getitem__",
     Tenfold: "sum",
 }
 
