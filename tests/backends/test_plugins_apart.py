@@ -593,18 +593,6 @@ print(*seen)
     )
 
 
-def test_a_backend_that_hangs_when_an_array_of_another_library_is_met_is_named(site: Site) -> None:
-    site.module("toy", TOY.replace("def make():", f"def make():\n    {WAIT}"))
-    site.plugin("slow", plugin("toy", "decimal", "toy:make"))
-    out = site.run(f"""
-import decimal
-{TOLD_OF}{USE}
-discovery.backend_of(object())
-print(*seen)
-""")
-    assert "has waited for 0.2 seconds for the plugin 'slow' of multigrad-slow 1.0" in out
-
-
 # ----- Plugins that replace operations -----
 
 
