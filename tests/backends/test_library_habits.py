@@ -292,9 +292,6 @@ def test_a_gradient_comes_back_in_the_library_and_dtype_of_its_argument() -> Non
     assert isinstance(z.grad.array, np.ndarray) and z.grad.dtype == np.float32
 
 
-# ----- broadcast memory, overlapping memory -----
-
-
 # ----- devices -----
 
 

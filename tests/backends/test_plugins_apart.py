@@ -147,19 +147,15 @@ def test_a_part_of_a_library_has_a_backend(site: Site) -> None:
 
 
 def test_a_blocked_backend_leaves_its_module_to_another(site: Site) -> None:
-    site.module(
-        "other",
-        TOY.replace('"toy"', '"other"').replace(
-            "class Array: pass", "from cupy import ndarray as Array"
-        ),
-    )
+    array = "from cupy import ndarray as Array"
+    site.module("other", TOY.replace('"toy"', '"other"').replace("class Array: pass", array))
     site.module("cupy", "class ndarray: pass")
     site.plugin("other", plugin("other", "cupy", "other:make"))
-    code = (
-        "import cupy\n"
-        "from multigrad.backends import discovery\n"
-        "print(discovery.get('other').name, discovery.backend_of(cupy.ndarray()).name)"
-    )
+    code = """
+        import cupy
+        from multigrad.backends import discovery
+        print(discovery.get("other").name, discovery.backend_of(cupy.ndarray()).name)
+        """
     assert site.run(code, MULTIGRAD_BLOCK="cupy") == "other other\n"
 
 
@@ -188,12 +184,8 @@ def test_two_distributions_have_a_plugin_of_one_name(site: Site) -> None:
     for name in ("one", "two"):
         site.module(f"plugin_{name}", plugin("toy", "toy"))
         site.distribution(name, toy=f"plugin_{name}")
-    out = site.run(
-        "import toy\n"
-        "from multigrad.backends.discovery import backend_of\n"
-        "print(backend_of(toy.Array()).name)\n"
-        f"{SHOW}"
-    )
+    use = "import toy\nfrom multigrad.backends import discovery\n"
+    out = site.run(f"{use}print(discovery.backend_of(toy.Array()).name)\n{SHOW}")
     assert out.startswith("toy\n") and "toy | one 1.0 | loaded | \n" in out
     assert (
         "toy | two 1.0 | broken | the plugin 'toy' of two 1.0 cannot be registered: its name or "
@@ -211,7 +203,7 @@ import numpy as np
 import multigrad as mg
 {array}
 def make():
-    return mg.Backend("evil", array_api_strict, (Array,){more})
+    return mg.Backend("evil", array_api_strict, (Array,))
 """
 TYPES = {
     "NumPy's arrays": ("Array = np.ndarray", "that of the backend 'numpy'"),
@@ -250,7 +242,7 @@ TYPES = {
 def test_array_types_of_others_are_refused(site: Site, case: str) -> None:
     """In whatever order they are asked for."""
     array, expected = TYPES[case]
-    site.module("evil", LIB.format(array=array, more=""))
+    site.module("evil", LIB.format(array=array))
     site.plugin("p", plugin("evil", "evil"))
     out = site.run(f"""{USE}
 print(told(lambda: discovery.get("evil")))
