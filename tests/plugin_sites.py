@@ -62,6 +62,11 @@ class Site:
         self.module(f"plugin_{name}", text)
         self.distribution(f"multigrad-{name}", **{name: f"plugin_{name}"})
 
+    def backend(self, text: str = TOY, name: str = "toy", plugin: str = "") -> None:
+        """A library with its backend in one module, and a plugin of that name, or of another."""
+        self.module(name, text)
+        self.plugin(plugin or name, SPEC.format(name=name, module=name, load=f"{name}:make"))
+
     def run(self, code: str, **environment: str) -> str:
         path = os.pathsep.join([str(self.folder), str(ROOT)])
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MULTIGRAD_")}

@@ -12,7 +12,9 @@ import multigrad
 ROOT = Path(multigrad.__file__).parents[1]
 
 
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    folder: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "conformance"), os.environ.get("PYTHONPATH", "")])
     command = [
         sys.executable,
@@ -29,8 +31,16 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         command,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": path} | environment,
     )
+
+
+def run_suite(
+    folder: Path, backend: str, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A run of the conformance suite on a backend, maybe one of a plugin that lies in the folder."""
+    suite = ("--pyargs", "multigrad_conformance", "--multigrad-backend", backend)
+    return run_pytest(folder, *suite, *arguments, **environment)

@@ -24,7 +24,7 @@ from .checks import Case
 from .compare import DIFFERENCE, assert_close
 from .problem import Problem
 from .sample import is_array, leaves
-from .target import Target, call
+from .target import call
 
 SIZE = 3
 
@@ -80,16 +80,13 @@ def _assert_looped(
     )
     expected = [function(*(target.raw(batch[i][k]) for i in own)) for k in range(size)]
     names = ", ".join(_arrays(problem)[i][0] for i in own)
-    _assert_rows(
-        target, results, expected, f"{names} batched", sample.tolerance, sample.values, out_axis
-    )
+    _assert_rows(case, results, expected, f"{names} batched", sample.values, out_axis)
     assert all(x == told[0] for x in told), f"{told[0]} inside vmap, but {told[-1]} of one example"
 
 
 def vmap_vjp(case: Case) -> None:
     """Compute the gradients of each example, with integer arguments batched too; compare."""
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     arrays, cotangents = _batch(problem, SIZE), [_examples(g, SIZE, "") for g in problem.cotangents]
     own = _may_differ(problem)
     given = [target.raw(arrays[i]) for i in own], [target.raw(g) for g in cotangents]
@@ -107,25 +104,23 @@ def vmap_vjp(case: Case) -> None:
                 )
                 for k in range(SIZE)
             ]
-            _assert_rows(target, results, expected, "gradient of each example", sample.tolerance)
+            _assert_rows(case, results, expected, "gradient of each example")
 
 
 def vmap_pullback(case: Case) -> None:
     """Apply the pullback of one example to a batch of cotangents."""
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     cotangents = [_examples(g, SIZE, "") for g in problem.cotangents]
     with _nothing_slow(case.op), np.errstate(all="ignore"):
         pull = mg.func.vjp(checks._function(case), *(target.raw(x) for x in problem.leaves()))[1]
         results = mg.func.vmap(pull)(tuple(target.raw(g) for g in cotangents))
         expected = [pull(tuple(target.raw(g[k]) for g in cotangents)) for k in range(SIZE)]
-        _assert_rows(target, results, expected, "gradient", sample.tolerance)
+        _assert_rows(case, results, expected, "gradient")
 
 
 def vmap_jvp(case: Case) -> None:
     """Compute the tangents of each example, and those of the batch as a whole."""
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     arrays, tangents = _batch(problem, SIZE), [_examples(t, SIZE, "") for t in problem.tangents]
     own = _may_differ(problem)
 
@@ -148,27 +143,22 @@ def vmap_jvp(case: Case) -> None:
             moved([target.raw(arrays[i][k]) for i in own], [target.raw(t[k]) for t in tangents])
             for k in range(SIZE)
         ]
-        _assert_rows(target, results, expected, "tangent of each example", sample.tolerance)
+        _assert_rows(case, results, expected, "tangent of each example")
         function = checks._function(case)
         primals = [_examples(x, SIZE, "") for x in problem.leaves()]
         rows = [
             [tuple(target.raw(x[k]) for x in xs) for xs in (primals, tangents)] for k in range(SIZE)
         ]
         whole = [tuple(map(target.raw, xs)) for xs in (primals, tangents)]
-        _assert_rows(
-            target,
-            mg.func.jvp(mg.func.vmap(function), *whole)[1],
-            [mg.func.jvp(function, *row)[1] for row in rows],
-            "tangent of the batch",
-            sample.tolerance,
-        )
+        results = mg.func.jvp(mg.func.vmap(function), *whole)[1]
+        expected = [mg.func.jvp(function, *row)[1] for row in rows]
+        _assert_rows(case, results, expected, "tangent of the batch")
 
 
 def nested(case: Case) -> None:
     """Apply forward mode to the gradients, also to a batch of them; compare with differences."""
     derivatives = checks.nested(case)
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     xs, ts = ([[x, x] for x in problem.leaves()], [[t, -2 * t] for t in problem.tangents])
     cotangents = tuple(target.raw(g) for g in problem.cotangents)
 
@@ -193,7 +183,7 @@ def nested(case: Case) -> None:
             np.stack([one, -2 * one]),
             f"the derivative of a batch of gradients {i}",
             DIFFERENCE,
-            10 * sample.tolerance,
+            10 * case.sample.tolerance,
         )
 
 
@@ -326,15 +316,15 @@ class _AsIs:
 
 
 def _assert_rows(
-    target: Target,
+    case: Case,
     results: Any,
     expected: Sequence[Any],
     what: str,
-    tolerance: float,
     values: bool = True,
     axis: int = 0,
 ) -> None:
     """Compare the results of a batch with those of its examples."""
+    target, tolerance = case.target, case.sample.tolerance
     for j, y in enumerate(results):
         assert target.is_raw(y), f"{what}: output {j} is of {type(y).__name__}"
         rows = [target.numpy(e[j]) for e in expected]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from . import batches, checks, kernels, keywords, randomly
 from .problem import Problem, is_floating
 from .rule_calls import several
 from .sample import Kink, Refused, Sample, leaves
-from .samples import samples_of, trouble_of
+from .samples import samples_of
 from .target import Target
 
 FULL_ONLY = ("nested", "vmap_each", "vmap_pullback", "vmap_jvp")
@@ -118,7 +118,7 @@ def _given(name: str) -> tuple[Cell, ...]:
     of_operations = [cell for op in list(OPS.values()) for cell in _of_operation(backend, op)]
     of_kernels = (
         Cell(name, f"kernels.{k}", "kernel", "override", check, True, needs=kernels.needs(k))
-        for k, check in kernels.checks_of(backend)
+        for k, check in kernels.CHECKS.items()
     )
     return (*of_operations, *of_kernels)
 
@@ -174,21 +174,6 @@ def _at_precision(cell: Cell, has_double: bool) -> bool:
 
 def _first(operation: str) -> str:
     return samples_of(operation)[0].label
-
-
-def unsampled(op: Op) -> bool:
-    """Return whether an operation has no samples, so that it would not be tested."""
-    return not samples_of(op.name)
-
-
-def unset(op: Op) -> list[str]:
-    """Return the keywords that no sample of an operation sets, so that they would not be tested."""
-    return keywords.unsampled(op, samples_of(op.name))
-
-
-def trouble(op: Op) -> str:
-    """Return why some samples of an operation cannot be used, "" if all can."""
-    return trouble_of(op.name)
 
 
 def to_add(op: Op) -> str:
@@ -328,12 +313,10 @@ def _checks(backend: Backend, op: Op, sample: Sample) -> Iterator[tuple[str, Any
             known["each_output"] = checks.each_output
         if op.kind != "composite":
             known["jvp"] = checks.jvp
-        known["dual"] = checks.dual
-        known["second"] = checks.second
-        known["nested"] = batches.nested
-        known["vmap_vjp"] = batches.vmap_vjp
-        known["vmap_pullback"] = batches.vmap_pullback
-        known["vmap_jvp"] = batches.vmap_jvp
+        known |= {"dual": checks.dual, "second": checks.second, "nested": batches.nested}
+        known |= {
+            f.__name__: f for f in (batches.vmap_vjp, batches.vmap_pullback, batches.vmap_jvp)
+        }
     if sample.checks is None and batches.applies(problem):
         known |= {"vmap": batches.vmap, "vmap_each": batches.vmap_each}
     if op.name in backend.functions and op.forward is not None:
@@ -387,12 +370,12 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
             if name != "repeated" or (
                 op.batching == "elementwise" and len(problem.places) == len(arrays)
             ):
-                yield "layout", _named(sample, name), partial(_layout, sample=sample, name=name)
+                yield "layout", _named(sample, name), _with(sample, checks.layout, name)
     if op.operator and op.operator not in UNARY_OPERATORS and len(arrays) == 2:
         for side in ("left", "right"):
-            yield "raw", _named(sample, side, True), partial(_raw, sample=sample, side=side)
+            yield "raw", _named(sample, side, True), _with(sample, checks.raw_operand, side)
     if op.kind == "composite" and problem.places and len(arrays) > 1:
-        yield "raw", _named(sample, "others", True), partial(_beside_raw, sample=sample)
+        yield "raw", _named(sample, "others", True), _with(sample, checks.beside_raw)
     if op.batching != "elementwise" and not op.module.startswith("multigrad.") and problem.places:
         yield from _edges(op, sample)
     if op.batching != "elementwise" or not arrays or any(a.shape != (2, 3) for a in arrays):
@@ -457,16 +440,9 @@ def _named(sample: Sample, label: str, short: bool = False) -> Sample:
     )
 
 
-def _layout(case: checks.Case, sample: Sample, name: str) -> None:
-    checks.layout(checks.Case(case.target, case.op, sample), name)
-
-
-def _raw(case: checks.Case, sample: Sample, side: str) -> None:
-    checks.raw_operand(checks.Case(case.target, case.op, sample), side)
-
-
-def _beside_raw(case: checks.Case, sample: Sample) -> None:
-    checks.beside_raw(checks.Case(case.target, case.op, sample))
+def _with(sample: Sample, check: Callable[..., None], *arguments: str) -> Callable[..., None]:
+    """Return a check of a sample that has another label: all of them share NumPy's results."""
+    return lambda case: check(case._replace(sample=sample), *arguments)
 
 
 def _made(op: Op, sample: Sample, label: str, first: Any, others: Any, short: bool) -> Sample:

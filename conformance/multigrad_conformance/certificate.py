@@ -64,19 +64,16 @@ def read(path: Path) -> Results:
     return results
 
 
+PARTS = {"multigrad": str, "samples": str, "operations": dict, "left out": dict, "backends": dict}
+
+
 def _wrong(results: Results) -> str:
     """Return the reason why a JSON object is not a certificate, or ""."""
-    for key, kind in (
-        ("multigrad", str),
-        ("samples", str),
-        ("operations", dict),
-        ("left out", dict),
-        ("backends", dict),
-    ):
-        if not isinstance(results.get(key), kind):
-            return (
-                f"{key!r} is missing" if key not in results else f"{key!r} is not a {kind.__name__}"
-            )
+    for key, kind in PARTS.items():
+        if key not in results:
+            return f"{key!r} is missing"
+        if not isinstance(results[key], kind):
+            return f"{key!r} is not a {kind.__name__}"
     for operation, record in results["operations"].items():
         if not isinstance(record, dict) or not isinstance(record.get("chapter"), str):
             return f"the operation {operation!r} has no chapter"
@@ -84,12 +81,8 @@ def _wrong(results: Results) -> str:
         if not isinstance(backend, dict) or not isinstance(backend.get("tests"), dict):
             return f"the backend {name!r} has no tests"
         for test_id, state in backend["tests"].items():
-            if (
-                test_id.count("/") < 2
-                or not isinstance(state, list)
-                or not state
-                or not all(isinstance(s, str) for s in state)
-            ):
+            told = isinstance(state, list) and state and all(isinstance(s, str) for s in state)
+            if test_id.count("/") < 2 or not told:
                 return (
                     f"the test {test_id!r} of {name!r} reads {state!r}, where [state, "
                     "reason] was expected"

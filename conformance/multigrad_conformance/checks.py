@@ -16,7 +16,7 @@ from multigrad import extend
 from multigrad.errors import GradientError
 from multigrad.registry import Op
 
-from .compare import DIFFERENCE, assert_close, assert_gradient, assert_same
+from .compare import DIFFERENCE, EXACT, assert_close, assert_gradient, assert_same
 from .problem import (
     Problem,
     along,
@@ -45,14 +45,32 @@ class Case(NamedTuple):
     def problem(self) -> Problem:
         return problem_of(self.op.name, self.sample, self.target.single, self.target.has_long)
 
+    def assert_close(
+        self,
+        actual: Any,
+        expected: Any,
+        what: str,
+        tolerances: dict[str, tuple[float, float]] = EXACT,
+        factor: float = 1.0,
+    ) -> None:
+        """Compare an array of the target with one of NumPy, in the digits that the case has."""
+        assert_close(
+            self.target.numpy(actual),
+            expected,
+            what,
+            tolerances,
+            factor * self.sample.tolerance,
+            _narrowest(self.problem),
+        )
+
 
 def forward(case: Case) -> None:
     """Check values, shape and dtype against the standard.
 
     Results without a derivative must not require grad, and no argument may change.
     """
-    target, op, sample = case
-    problem, check = case.problem, op.kind == "nondifferentiable"
+    target, op, problem = case.target, case.op, case.problem
+    check = op.kind == "nondifferentiable"
     raws: list[tuple[Any, Any]] = []
 
     def wrapped(raw: Any, requires_grad: bool) -> Any:
@@ -75,14 +93,14 @@ def forward(case: Case) -> None:
     values = _on_device(target, op, problem, values)
     dtype = _default_dtype(target, op, problem)
     if target.wrap and raws:
-        _assert_outputs(target, _transformed(target, op, problem), problem, sample, dtype, raw=True)
+        _assert_outputs(case, _transformed(target, op, problem), dtype, raw=True)
         return
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), values)
-        _assert_outputs(target, out, problem, sample, dtype)
+        _assert_outputs(case, out, dtype)
         if raws and not elsewhere:  # the function accepts raw arrays as well
             plain = _on_device(target, op, problem, [target.raw(v) for v in problem.values])
-            _assert_outputs(target, call(op, target.function(op), plain), problem, sample, dtype)
+            _assert_outputs(case, call(op, target.function(op), plain), dtype)
     if check:
         for y in out if isinstance(out, (tuple, list)) else (out,):
             assert not getattr(y, "requires_grad", False), (
@@ -196,9 +214,8 @@ def _default_dtype(target: Target, op: Op, problem: Problem) -> str:
     )
 
 
-def _assert_outputs(
-    target: Target, out: Any, problem: Problem, sample: Sample, dtype: str = "", raw: bool = False
-) -> None:
+def _assert_outputs(case: Case, out: Any, dtype: str = "", raw: bool = False) -> None:
+    target, sample, problem = case.target, case.sample, case.problem
     exact, wide = problem.forward(), problem.wide.forward()
     # where a setting asks for them
     several = problem.op.outputs != () or (
@@ -229,13 +246,7 @@ def _assert_outputs(
         for i, (y, w) in enumerate(
             zip(*map(_tuple, (definite, problem.wide.finished(bare(), wide))), strict=True)
         ):
-            assert_close(
-                target.numpy(y),
-                w,
-                f"finished output {i}",
-                factor=sample.tolerance,
-                precision=_narrowest(problem),
-            )
+            case.assert_close(y, w, f"finished output {i}")
 
 
 def _tuple(out: Any) -> tuple[Any, ...]:
@@ -254,8 +265,7 @@ def vjp(case: Case) -> None:
 
     The rule must not change its arguments.
     """
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     raws = [target.raw(x) for x in problem.leaves()]
     with np.errstate(all="ignore"):
         grads = unwritten_gradients(target, problem)
@@ -264,22 +274,11 @@ def vjp(case: Case) -> None:
     for i, (g, raw) in enumerate(zip(grads, raws, strict=True)):
         what = f"gradient {_name(problem, i)}"
         assert_gradient(target, g, raw, what)
-        assert_close(
-            target.numpy(g),
-            wide.difference_gradients[i],
-            f"{what}, finite differences",
-            DIFFERENCE,
-            sample.tolerance,
-            _narrowest(problem),
+        case.assert_close(
+            g, wide.difference_gradients[i], f"{what}, finite differences", DIFFERENCE
         )
         if other:
-            assert_close(
-                target.numpy(g),
-                wide.numpy_gradients[i],
-                f"{what}, NumPy",
-                factor=sample.tolerance,
-                precision=_narrowest(problem),
-            )
+            case.assert_close(g, wide.numpy_gradients[i], f"{what}, NumPy")
 
 
 def each_output(case: Case) -> None:
@@ -315,27 +314,10 @@ def jvp(case: Case) -> None:
 
     They must be the adjoint of the gradients under the real inner product. No argument may change.
     """
-    target, op, sample = case
+    target, _, sample = case
     problem = case.problem
     values = [target.raw(v) for v in problem.values]
-    given = Given(target)
-    with np.errstate(all="ignore"):
-        ans = call(op, target.raw_function(op), values)
-        ans = ans if op.outputs == () else tuple(ans)
-        tangents = given.note("a tangent", _tangents(target, problem))
-        moved = extend.jvp(
-            op,
-            given.note("an argument", values),
-            tangents,
-            given.note("an output", ans),
-            conform=False,
-        )
-    given.assert_unchanged("jvp")
-    outs = [
-        (m, y)
-        for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
-        if y.dtype in _floating(target)
-    ]
+    outs = _moved(case, values, problem.tangents)
     for i, (m, y) in enumerate(outs):
         assert m is not None, f"the tangent of output {i} is missing"
         assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
@@ -349,14 +331,7 @@ def jvp(case: Case) -> None:
             tangents_out,
         )
     for i, tangent in enumerate(tangents_out):
-        assert_close(
-            tangent,
-            problem.wide.difference_tangents[i],
-            f"tangent {i}",
-            DIFFERENCE,
-            sample.tolerance,
-            _narrowest(problem),
-        )
+        case.assert_close(tangent, problem.wide.difference_tangents[i], f"tangent {i}", DIFFERENCE)
     gradients = [
         target.numpy(g)
         for g in raw_gradients(
@@ -374,17 +349,35 @@ def jvp(case: Case) -> None:
     )
 
 
+def _moved(case: Case, values: list[Any], tangents: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return the tangent of each floating output by the rule, with the output.
+
+    The rule must not change what it is given.
+    """
+    target, op, _ = case
+    given = Given(target)
+    with np.errstate(all="ignore"):
+        ans = call(op, target.raw_function(op), values)
+        ans = ans if op.outputs == () else tuple(ans)
+        moved = extend.jvp(
+            op,
+            given.note("an argument", values),
+            given.note("a tangent", _tangents(target, case.problem, tangents)),
+            given.note("an output", ans),
+            conform=False,
+        )
+    given.assert_unchanged("jvp")
+    pairs = zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
+    return [(m, y) for m, y in pairs if y.dtype in _floating(target)]
+
+
 def dual(case: Case) -> None:
     """Carry tangents through the public function by Duals, and compare with finite differences.
 
     This applies to composites as well.
     """
-    target, _, sample = case
-    problem = case.problem
-    raws, tangents = (
-        [target.raw(x) for x in problem.leaves()],
-        [target.raw(t) for t in problem.tangents],
-    )
+    target, problem = case.target, case.problem
+    raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
     with np.errstate(all="ignore"):
         outs, moved = mg.func.jvp(_function(case), tuple(raws), tuple(tangents))
     for i, (m, y, expected) in enumerate(
@@ -394,14 +387,7 @@ def dual(case: Case) -> None:
         assert m.dtype == y.dtype and tuple(m.shape) == tuple(y.shape), (
             f"tangent {m.dtype} {m.shape}, output {y.dtype} {y.shape}"
         )
-        assert_close(
-            target.numpy(m),
-            expected,
-            f"tangent {i}",
-            DIFFERENCE,
-            sample.tolerance,
-            _narrowest(problem),
-        )
+        case.assert_close(m, expected, f"tangent {i}", DIFFERENCE)
     _assert_unchanged(
         target, list(zip([*raws, *tangents], [*problem.leaves(), *problem.tangents], strict=True))
     )
@@ -409,8 +395,7 @@ def dual(case: Case) -> None:
 
 def nested(case: Case) -> Any:
     """Apply forward mode to the gradients, compare with differences, and return the result."""
-    target, _, sample = case
-    problem = case.problem
+    target, problem = case.target, case.problem
     raws, tangents = ([target.raw(x) for x in xs] for xs in (problem.leaves(), problem.tangents))
     cotangents = tuple(target.raw(g) for g in problem.cotangents)
 
@@ -424,9 +409,7 @@ def nested(case: Case) -> Any:
     ):
         what = f"the derivative of gradient {_name(problem, i)}"
         assert_gradient(target, s, raw, what)
-        assert_close(
-            target.numpy(s), expected, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
-        )
+        case.assert_close(s, expected, what, DIFFERENCE, 10)
     return derivatives
 
 
@@ -444,17 +427,12 @@ def _function(case: Case) -> Callable[..., Any]:
     return function
 
 
-def _tangents(target: Target, problem: Problem, given: Sequence[Any] | None = None) -> list[Any]:
+def _tangents(target: Target, problem: Problem, given: Sequence[Any]) -> list[Any]:
     """Return one tangent per parameter.
 
     It is an array, a tuple of arrays for a list of arrays, or None for a constant parameter.
     """
-    flat = {
-        place: target.raw(t)
-        for place, t in zip(
-            problem.places, problem.tangents if given is None else given, strict=True
-        )
-    }
+    flat = {place: target.raw(t) for place, t in zip(problem.places, given, strict=True)}
     result: list[Any] = []
     for i, role in enumerate(problem.op.roles.values()):
         if role == "arrays":
@@ -469,8 +447,7 @@ def second(case: Case) -> None:
 
     The results are compared with differences of the gradients and of the outputs.
     """
-    target, op, sample = case
-    problem = case.problem
+    target, op, problem = case.target, case.op, case.problem
     values = [target.raw(v) for v in problem.values]
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     gs = [mg.asarray(target.raw(g), requires_grad=True) for g in problem.cotangents]
@@ -505,9 +482,7 @@ def second(case: Case) -> None:
             assert_close(np.zeros_like(e), e, what, DIFFERENCE)
             continue
         assert_gradient(target, s.array, leaf.array, what)
-        assert_close(
-            target.numpy(s), e, what, DIFFERENCE, 10 * sample.tolerance, _narrowest(problem)
-        )
+        case.assert_close(s, e, what, DIFFERENCE, 10)
 
 
 def kink(case: Case) -> None:
@@ -519,7 +494,7 @@ def kink(case: Case) -> None:
     xs = [mg.asarray(target.raw(x), requires_grad=True) for x in problem.leaves()]
     with np.errstate(all="ignore"):
         out = call(op, target.function(op), problem.replaced(xs, values))
-        _assert_outputs(target, out, problem, sample)
+        _assert_outputs(case, out)
         outs = tensors_of(out)
         ones = [mg.asarray(target.raw(np.ones(y.shape, target.numpy(y).dtype))) for y in outs]
         grads = mg.autograd.grad(outs, xs, grad_outputs=ones, create_graph=bool(sample.second))
@@ -549,17 +524,8 @@ def _assert_adjoint(case: Case, values: list[Any], gradients: list[Any]) -> None
 
     Both modes must choose the same subgradient at a kink.
     """
-    target, op, problem = case.target, case.op, case.problem
-    ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in problem.leaves()]
-    with np.errstate(all="ignore"):
-        ans = call(op, target.raw_function(op), values)
-        ans = ans if op.outputs == () else tuple(ans)
-        moved = extend.jvp(op, values, _tangents(target, problem, ones), ans, conform=False)
-    tangents = [
-        target.numpy(m)
-        for m, y in zip(*((moved, ans) if op.outputs != () else ((moved,), (ans,))), strict=True)
-        if y.dtype in _floating(target)
-    ]
+    ones = [np.ones(np.shape(x), np.asarray(x).dtype) for x in case.problem.leaves()]
+    tangents = [case.target.numpy(m) for m, _ in _moved(case, values, ones)]
     if all(np.all(np.isfinite(x)) for x in (*tangents, *gradients)):
         left, right = (
             inner([np.ones(t.shape, t.dtype) for t in tangents], tangents),
@@ -650,9 +616,8 @@ LAYOUTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
 
 def layout(case: Case, name: str) -> None:
     """Arrays that are not contiguous in memory must give the gradients of contiguous ones."""
-    target, _, sample = case
+    target, problem = case.target, case.problem
     store, view = LAYOUTS[name]
-    problem = case.problem
     if name == "repeated":  # only equal rows can share memory
         problem = problem.at(
             problem.replaced(
@@ -668,13 +633,7 @@ def layout(case: Case, name: str) -> None:
     grads = raw_gradients(target, problem, raws, [target.raw(g) for g in problem.cotangents])
     for i, (g, raw) in enumerate(zip(grads, raws, strict=True)):
         assert_gradient(target, g, raw, _name(problem, i))
-        assert_close(
-            target.numpy(g),
-            problem.wide.numpy_gradients[i],
-            f"gradient {_name(problem, i)}",
-            factor=sample.tolerance,
-            precision=_narrowest(problem),
-        )
+        case.assert_close(g, problem.wide.numpy_gradients[i], f"gradient {_name(problem, i)}")
     _assert_unchanged(target, list(zip(raws, problem.leaves(), strict=True)))
 
 
@@ -701,7 +660,7 @@ def raw_operand(case: Case, side: str) -> None:
                 "others, say so: Backend(capabilities=Capabilities(defers=False))"
             )
             return
-    _assert_outputs(target, out, problem, case.sample)
+    _assert_outputs(case, out)
     if op.kind != "nondifferentiable":
         assert out.requires_grad, "the result has lost its gradient"
         (g,) = mg.autograd.grad(
@@ -716,8 +675,7 @@ def beside_raw(case: Case) -> None:
 
     The operators of a composite then meet both, in either order.
     """
-    target, op, sample = case
-    problem = case.problem
+    target, op, problem = case.target, case.op, case.problem
     raws = [target.raw(x) for x in problem.leaves()]
     values = [target.raw(v) for v in problem.values]
     cotangents = [target.raw(g) for g in problem.cotangents]
@@ -730,13 +688,7 @@ def beside_raw(case: Case) -> None:
             outs = tensors_of(problem.finished(target.bound, out))
             (g,) = mg.autograd.grad(outs, x, grad_outputs=cotangents[: len(outs)])
         assert_gradient(target, g.array, raw, what)
-        assert_close(
-            target.numpy(g),
-            problem.wide.numpy_gradients[k],
-            what,
-            factor=sample.tolerance,
-            precision=_narrowest(problem),
-        )
+        case.assert_close(g, problem.wide.numpy_gradients[k], what)
 
 
 def override(case: Case) -> None:
@@ -800,14 +752,8 @@ def _assert_dtypes_survive(target: Target) -> None:
         value = np.ones((2,), name)
         if not target._makes(name, value.dtype):
             continue
-        for way, convert in (("asarray", _by_asarray), ("the kernel from_numpy", _by_kernel)):
-            made = target.dtype_name(convert(target, value).dtype)
+        by_asarray = mg.asarray(value, backend=target.name).array
+        by_kernel = target.kernel("from_numpy")(target.xp, value)
+        for way, x in (("asarray", by_asarray), ("the kernel from_numpy", by_kernel)):
+            made = target.dtype_name(x.dtype)
             assert made == name, f"{way} makes {made} of a NumPy array of {name}"
-
-
-def _by_asarray(target: Target, value: Any) -> Any:
-    return mg.asarray(value, backend=target.name).array
-
-
-def _by_kernel(target: Target, value: Any) -> Any:
-    return target.kernel("from_numpy")(target.xp, value)

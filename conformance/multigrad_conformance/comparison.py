@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .certificate import Results
@@ -51,33 +51,21 @@ def compare(old: Results, new: Results) -> Comparison:
             f"the samples are {clean(old['samples'])} in the first and {clean(new['samples'])} "
             "in the second: tests of one level alone count as removed or added"
         )
-    for problem, reason in new.get("problems", {}).items():
-        if problem not in old.get("problems", {}):
-            out.worse.append(clean(f"{problem}: {reason}"))
-    out.better += [
-        clean(problem)
-        for problem in old.get("problems", {})
-        if problem not in new.get("problems", {})
-    ]
+    before, after = old.get("problems", {}), new.get("problems", {})
+    out.worse += [clean(f"{p}: {why}") for p, why in after.items() if p not in before]
+    out.better += [clean(problem) for problem in before if problem not in after]
     for name in old["backends"] | new["backends"]:
         if name not in new["backends"]:
             why = new["left out"].get(name, "")
             out.worse.append(clean(f"{name}: no longer tested{': ' if why else ''}{why}"))
         elif name not in old["backends"]:
-            out.added.append(
-                clean(f"{name}: the backend, {len(new['backends'][name]['tests'])} tests")
-            )
-            _failures(name, new["backends"][name], out)
+            backend = new["backends"][name]
+            out.added.append(clean(f"{name}: the backend, {len(backend['tests'])} tests"))
+            failures = {i: s for i, s in backend["tests"].items() if s[0] == "failed"}
+            _backend(name, {"tests": {}}, {**backend, "tests": failures, "not run": []}, out)
         else:
             _backend(name, old["backends"][name], new["backends"][name], out)
     return out
-
-
-def _failures(name: str, new: Results, out: Comparison) -> None:
-    """Record the new failures of a backend."""
-    if new.get("died"):
-        out.worse.append(clean(f"{name}: died {new['died']}"))
-    _tell(name, {i: ("", s[0]) for i, s in new["tests"].items() if s[0] == "failed"}, out.worse)
 
 
 def _backend(name: str, old: Results, new: Results, out: Comparison) -> None:
@@ -86,14 +74,24 @@ def _backend(name: str, old: Results, new: Results, out: Comparison) -> None:
     if old.get("died") and not new.get("died"):
         out.better.append(clean(f"{name}: no longer dies"))
     before, after = {i: s[0] for i, s in old["tests"].items()}, _states(new)
-    both = {i: (before[i], after[i]) for i in before if i in after and before[i] != after[i]}
-    _tell(name, {i: s for i, s in both.items() if _rank(s[1]) < _rank(s[0])}, out.worse)
-    _tell(name, {i: s for i, s in both.items() if _rank(s[1]) > _rank(s[0])}, out.better)
-    _tell(name, {i: s for i, s in both.items() if _rank(s[1]) == _rank(s[0])}, out.changed)
-    added = {i: ("", s) for i, s in after.items() if i not in before and s != NOT_RUN}
-    _tell(name, {i: s for i, s in added.items() if s[1] == "failed"}, out.worse)
-    _tell(name, {i: s for i, s in added.items() if s[1] != "failed"}, out.added)
-    _tell(name, {i: (before[i], "") for i in before if i not in after}, out.removed)
+    moved: dict[str, dict[str, Sequence[str]]] = {}
+    for i in before | after:
+        change = before.get(i, ""), after.get(i, "")
+        moved.setdefault(_title(*change), {})[i] = change
+    for title in ("worse", "better", "changed", "added", "removed"):
+        _tell(name, moved.get(title, {}), getattr(out, title))
+
+
+def _title(before: str, after: str) -> str:
+    """Return where a change of state belongs, "" if it is none."""
+    if before == after or (not before and after == NOT_RUN):
+        return ""
+    if not before:
+        return "worse" if after == "failed" else "added"
+    if not after:
+        return "removed"
+    step = _rank(after) - _rank(before)
+    return "worse" if step < 0 else "better" if step else "changed"
 
 
 def _states(backend: Results) -> dict[str, str]:
@@ -111,18 +109,9 @@ def _tell(name: str, moved: Mapping[str, Sequence[str]], lines: list[str]) -> No
     groups: dict[tuple[str, str, str], list[str]] = {}
     for test_id, (before, after) in moved.items():
         operation, check, label = test_id.split("/", 2)
-        change = f"{before} -> {after}" if before and after else before or after
+        change = " -> ".join(filter(None, (before, after)))
         groups.setdefault((operation, check, change), []).append(label)
-    lines += [
-        clean(f"{name} {operation}/{check}: {change}: {_few(labels)}")
-        for (operation, check, change), labels in groups.items()
-    ]
-
-
-def _few(labels: Sequence[str]) -> str:
-    def listed() -> Iterator[str]:
-        yield from labels[:8]
-        if len(labels) > 8:
-            yield f"and {len(labels) - 8} more"
-
-    return ", ".join(listed())
+    for (operation, check, change), labels in groups.items():
+        more = [f"and {len(labels) - 8} more"] if len(labels) > 8 else []
+        few = ", ".join(labels[:8] + more)
+        lines.append(clean(f"{name} {operation}/{check}: {change}: {few}"))

@@ -156,14 +156,8 @@ def gradient(trial: Trial) -> None:
     for name, g, expected in zip(
         trial.names, trial.gradients, trial.reference.gradients, strict=True
     ):
-        trial.tolerance.assert_near(
-            g,
-            expected,
-            f"the gradient of {name}",
-            trial.digits,
-            beside=" as on numpy in float64",
-            scale=trial.scale,
-        )
+        what, beside = f"the gradient of {name}", " as on numpy in float64"
+        trial.assert_near(g, expected, what, beside, scale=trial.scale)
 
 
 def finite_differences(trial: Trial) -> None:
@@ -240,9 +234,7 @@ def _along(
         )
         best = settled(partial(estimate, j=j), STEPS, first, y, limits)
         try:
-            trial.tolerance.assert_near(
-                y, best, what, trial.digits, limits=limits, beside=" by finite differences"
-            )
+            trial.assert_near(y, best, what, " by finite differences", limits=limits)
         except AssertionError as error:
             why = trouble(function, arrays, tangents, j, worst(over(y, best, limits)))
             raise AssertionError(f"{error}.{why}") from None
@@ -283,15 +275,9 @@ def jvp(trial: Trial) -> None:
     sums = [float(np.sum(p)) for p in products]
     left, right = sum(sums[: len(tangents)]), sum(sums[len(tangents) :])
     size = sum(float(np.sum(np.abs(p))) for p in products)
-    trial.tolerance.assert_near(
-        np.asarray(left),
-        np.asarray(right),
-        "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>",
-        trial.digits,
-        beside=" = Re<vjp(g), t>",
-        scale=max(size, reference.cancelled),
-        factor=10,
-    )
+    what = "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>"
+    scale = max(size, reference.cancelled)
+    trial.assert_near(left, right, what, " = Re<vjp(g), t>", scale=scale, factor=10)
 
 
 def second(trial: Trial) -> None:
@@ -320,15 +306,8 @@ def second(trial: Trial) -> None:
             assert s.dtype == x.dtype, (
                 f"{what}, has dtype {s.dtype}, but that of the argument is {x.dtype}"
             )
-            trial.tolerance.assert_near(
-                s,
-                expected,
-                what,
-                trial.digits,
-                beside=" as on numpy in float64",
-                factor=10,
-                scale=scale,
-            )
+            beside = " as on numpy in float64"
+            trial.assert_near(s, expected, what, beside, factor=10, scale=scale)
         if trial.with_differences:
             _along(trial, seconds, reference.bends, names, reference.first, 10)
 
@@ -362,14 +341,8 @@ def _assert_looped(
         assert y.dtype == expected[0][j].dtype, (
             f"{what} of a batch has dtype {y.dtype}, that of one example {expected[0][j].dtype}"
         )
-        trial.tolerance.assert_near(
-            target.numpy(y),
-            rows,
-            f"{what} of a batch",
-            trial.digits,
-            beside=" as in a loop",
-            scale=greatest([rows]),
-        )
+        scale = greatest([rows])
+        trial.assert_near(target.numpy(y), rows, f"{what} of a batch", " as in a loop", scale=scale)
 
 
 def jit(trial: Trial) -> None:
@@ -399,23 +372,11 @@ def _assert_compiled(trial: Trial, label: str, compiler: Callable[..., Any]) -> 
     outs, grads = compiler(compute)(trial.raws(subject.arrays))
     plain = [(name, target.numpy(y)) for name, y in trial.outputs if is_array_of(target, y)]
     for (name, y), z in zip(plain, outs, strict=True):
-        trial.tolerance.assert_near(
-            target.numpy(z),
-            y,
-            f"under {label}, {name}",
-            trial.digits,
-            beside=" without",
-            scale=greatest([y]),
-        )
+        what, scale = f"under {label}, {name}", greatest([y])
+        trial.assert_near(target.numpy(z), y, what, " without", scale=scale)
     for name, g, z in zip(trial.names if grads else (), trial.gradients, grads, strict=bool(grads)):
-        trial.tolerance.assert_near(
-            target.numpy(z),
-            g,
-            f"under {label}, the gradient of {name}",
-            trial.digits,
-            beside=" without",
-            scale=trial.scale,
-        )
+        what = f"under {label}, the gradient of {name}"
+        trial.assert_near(target.numpy(z), g, what, " without", scale=trial.scale)
 
 
 def variants(trial: Trial) -> None:

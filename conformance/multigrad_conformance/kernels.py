@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from multigrad import Backend
 from multigrad.extend import KERNELS
 
 from .compare import assert_close
@@ -130,7 +129,8 @@ def to_numpy(target: Target) -> None:
     """The results are NumPy arrays of the same dtype, equal to those of the default."""
     for value in _values(target):
         x = target.raw(value)
-        for result in (target.kernel("to_numpy")(target.xp, x), KERNELS["to_numpy"](target.xp, x)):
+        for kernel in (target.kernel("to_numpy"), KERNELS["to_numpy"]):
+            result = kernel(target.xp, x)
             assert type(result) is np.ndarray, (
                 f"to_numpy gave {type(result).__name__}, no array of NumPy"
             )
@@ -142,17 +142,13 @@ def to_numpy(target: Target) -> None:
 def from_numpy(target: Target) -> None:
     """The results are arrays of the library with the named dtype, equal to those of the default."""
     for value in _values(target):
-        for result in (
-            target.kernel("from_numpy")(target.xp, value.copy()),
-            KERNELS["from_numpy"](target.xp, value.copy()),
-        ):
+        for kernel in (target.kernel("from_numpy"), KERNELS["from_numpy"]):
+            result = kernel(target.xp, value.copy())
             assert target.is_raw(result), (
                 f"from_numpy gave {type(result).__name__}, no array of the library"
             )
-            got, expected = (
-                (tuple(result.shape), target.dtype_name(result.dtype)),
-                (value.shape, value.dtype.name),
-            )
+            got = tuple(result.shape), target.dtype_name(result.dtype)
+            expected = value.shape, value.dtype.name
             assert got == expected, f"from_numpy gave {got} for {expected}"
             assert_close(target.numpy(result), value, "from_numpy")
 
@@ -314,10 +310,9 @@ def is_c_contiguous(target: Target) -> None:
 
 def shares_memory(target: Target) -> None:
     """Only arrays in the memory of another array may be reported as sharing it."""
-    x = target.raw(X)
-    assert not target.kernel("shares_memory")(target.xp, x + 1, x) and not target.kernel(
-        "shares_memory"
-    )(target.xp, target.raw(X), x), "shared with a new array"
+    x, kernel = target.raw(X), target.kernel("shares_memory")
+    for new in (x + 1, target.raw(X)):
+        assert not kernel(target.xp, new, x), "shared with a new array"
 
 
 def _with_strides(target: Target) -> Iterator[tuple[Any, tuple[int, ...]]]:
@@ -342,42 +337,14 @@ def accelerator(target: Target) -> None:
 BACKWARDS = (slice(None, None, -1), ...), (..., slice(None, None, -1))
 
 CHECKS: dict[str, Callable[[Target], None]] = {
-    f.__name__: f
-    for f in (
-        take_ownership,
-        unshared,
-        place_like,
-        constant,
-        device,
-        devices,
-        exportable,
-        from_numpy,
-        function,
-        to_numpy,
-        concrete_bool,
-        write,
-        synchronize,
-        storage,
-        mark,
-        annotation,
-        rule,
-        admit,
-        eagerly,
-        fresh,
-        assign,
-        order,
-        is_c_contiguous,
-        shares_memory,
-        accelerator,
-    )
+    name: globals()[name] for name in KERNELS if name in globals()
 }
+"""The check of each kernel: the function above that has its name.
+
+The defaults, too, must work on a library.
+"""
 
 
 def needs(kernel: str) -> frozenset[str]:
     """Return the capability that the check of a kernel needs."""
     return frozenset({"truth"} if kernel == "concrete_bool" else ())
-
-
-def checks_of(backend: Backend) -> Iterator[tuple[str, Any]]:
-    """Yield the check of each kernel. The defaults, too, must work on this library."""
-    yield from ((name, CHECKS[name]) for name in KERNELS if name in CHECKS)

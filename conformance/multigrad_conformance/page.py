@@ -32,8 +32,8 @@ input, select, button { font: inherit; color: var(--text); background: var(--hea
 table { border-collapse: collapse } caption { text-align: left; padding: 4px 0; color: var(--soft) }
 th, td { padding: 2px 9px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top }
 thead th { position: sticky; top: 0; background: var(--head); vertical-align: bottom; white-space: nowrap }
-.grid td, .short { white-space: nowrap } .grid td + td { text-align: right } .grid tbody th { font-weight: 500; white-space: nowrap }
-.chapter th { background: var(--head); color: var(--soft) } td.reason { min-width: 320px; overflow-wrap: anywhere }
+.grid td { white-space: nowrap } .grid td + td { text-align: right } tbody th { font-weight: 500; white-space: nowrap }
+.chapter th { background: var(--head); color: var(--soft) } .reason { min-width: 320px; overflow-wrap: anywhere }
 [hidden] { display: none !important }
 """
 
@@ -104,55 +104,40 @@ def html_of(results: Results) -> str:
 
 def _overview(results: Results) -> Iterator[str]:
     """Yield one row per backend: its verdict and its counts."""
-    states = list(
-        counts(
-            {
-                f"{name} {i}": s
-                for name, b in results["backends"].items()
-                for i, s in b["tests"].items()
-            }
-        )
-    )
+    states = list(counts(_numbered(results)))
     rows = []
     for number, (name, backend) in enumerate(results["backends"].items()):
         word, why = verdict(results, name)
         numbers = counts(backend["tests"])
-        cells = "".join(
-            f"<td>{n}</td>"
-            for n in (*(numbers.get(s, 0) for s in states), len(backend.get("not run", ())))
-        )
-        rows.append(
-            f'<tr><th scope="row"><a href="#b{number}">{html(name)}</a></th><td class="{word}">{word}</td>'
-            f"<td>{html(why)}</td>{cells}</tr>"
-        )
+        found = [*(numbers.get(s, 0) for s in states), len(backend.get("not run", ()))]
+        link = f'<a href="#b{number}">{html(name)}</a>'
+        rows.append(_row(link, f'<span class="{word}">{word}</span>', html(why), *map(str, found)))
     rows += [
-        f'<tr><th scope="row">{html(name)}</th><td>not tested</td><td '
-        f'colspan="{len(states) + 2}">{html(why)}</td></tr>'
+        _row(html(name), "not tested", html(why), *[""] * (len(states) + 1))
         for name, why in results["left out"].items()
     ]
-    yield from _table(
-        ["backend", "verdict", "why", *states, "not run"],
-        rows,
-        "Each backend, with the number of its tests in each state",
-    )
-    problems = [
-        f"<tr><td>{html(test)}</td><td>{html(reason)}</td></tr>"
-        for test, reason in results.get("problems", {}).items()
-    ]
+    caption = "Each backend, with the number of its tests in each state"
+    yield from _table(["backend", "verdict", "why", *states, "not run"], rows, caption)
+    problems = [_row(html(t), html(why)) for t, why in results.get("problems", {}).items()]
     if problems:
         yield '<h2 class="failed">Problems of the suite</h2>'
-        yield from _table(
-            ["test", "error"], problems, "Tests that concern no single operation of a backend"
-        )
+        caption = "Tests that concern no single operation of a backend"
+        yield from _table(["test", "error"], problems, caption)
+
+
+def _numbered(results: Results) -> dict[str, Sequence[str]]:
+    """Return the states of the tests of all backends."""
+    states = (state for b in results["backends"].values() for state in b["tests"].values())
+    return {str(number): state for number, state in enumerate(states)}
 
 
 def _form(results: Results) -> Iterator[str]:
     """Yield the filters; they are hidden until the script runs."""
-    tests = [(b, i, s) for b in results["backends"].values() for i, s in b["tests"].items()]
+    tests = [(b, i) for b in results["backends"].values() for i in b["tests"]]
     choices = {
-        "state": list(counts({str(n): s for n, (_, _, s) in enumerate(tests)})),
-        "check": sorted({i.split("/")[1] for _, i, _ in tests}),
-        "dtype": sorted({dtype_of(b, i) for b, i, _ in tests} - {""}),
+        "state": list(counts(_numbered(results))),
+        "check": sorted({i.split("/")[1] for _, i in tests}),
+        "dtype": sorted({dtype_of(b, i) for b, i in tests} - {""}),
         "backend": list(results["backends"]),
     }
     yield '<form id="filter" role="search" aria-label="Filter the rows of all tables" hidden>'
@@ -161,11 +146,9 @@ def _form(results: Results) -> Iterator[str]:
         'reason" autocomplete="off"></label>'
     )
     for name, values in choices.items():
-        options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in values)
-        yield (
-            f'<label>{name}<select name="{name}"><option '
-            f'value="">all</option>{options}</select></label>'
-        )
+        options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in ("", *values))
+        options = options.replace('<option value=""></option>', '<option value="">all</option>', 1)
+        yield f'<label>{name}<select name="{name}">{options}</select></label>'
     yield '<button type="reset">show all</button><span id="told" role="status"></span></form>'
     yield "<noscript><p>Without JavaScript there is no filter; everything is shown.</p></noscript>"
 
@@ -175,33 +158,21 @@ def _section(results: Results, name: str, number: int) -> Iterator[str]:
     backend = results["backends"][name]
     word, why = verdict(results, name)
     yield f'<section data-backend="{html(name)}" id="b{number}" aria-labelledby="h{number}">'
-    yield (
-        f'<h2 id="h{number}">{html(name)}: <span class="{word}">{word}</span></h2>\n'
-        f"<p>{html(why)}</p>"
-    )
+    yield f'<h2 id="h{number}">{html(name)}: <span class="{word}">{word}</span></h2>'
+    yield f"<p>{html(why)}</p>"
     keys = [k for k in RUN if any(run.get(k) for run in backend.get("runs", []))]
     if keys:
-        rows = [
-            "<tr>" + "".join(f"<td>{html(run.get(k, ''))}</td>" for k in keys) + "</tr>"
-            for run in backend["runs"]
-        ]
+        rows = [_row(*(html(run.get(k, "")) for k in keys)) for run in backend["runs"]]
         yield from _table(keys, rows, "Where, when and of what this was made")
-    lacks = [
-        f'<tr><th scope="row">{html(c)}</th><td>{html(reason)}</td></tr>'
-        for c, reason in lacking(backend).items()
-    ]
+    lacks = [_row(html(c), html(reason)) for c, reason in lacking(backend).items()]
     if lacks:
         yield "<h3>Missing capabilities</h3>"
         yield from _table(["capability", "reason"], lacks, "What the library cannot do")
-    others = {i: s for i, s in backend["tests"].items() if s[0] != "passed"}
+    others = [_test(name, backend, i, *s) for i, s in backend["tests"].items() if s[0] != "passed"]
     if others:
         yield "<h3>Tests that did not pass, with reasons</h3>"
-        yield from _table(
-            ["test", "state", "dtype", "reason"],
-            [_test(name, backend, i, s) for i, s in others.items()],
-            "Failed tests, what the library lacks, and exemptions",
-            "scroll",
-        )
+        caption = "Failed tests, what the library lacks, and exemptions"
+        yield from _table(["test", "state", "dtype", "reason"], others, caption, "scroll")
     yield "<h3>Operations by checks and dtypes</h3>"
     yield from _grid(results, name)
     left = backend.get("not run")
@@ -213,14 +184,13 @@ def _section(results: Results, name: str, number: int) -> Iterator[str]:
     yield "</section>"
 
 
-def _test(name: str, backend: Results, test_id: str, state: Sequence[str]) -> str:
-    dtype, reason = dtype_of(backend, test_id), state[1] if len(state) > 1 else "no reason given"
-    return (
-        f"<tr {_data(name, [state[0]], [test_id.split('/')[1]], dtype)}><td "
-        f'class="short">{html(test_id)}</td><td '
-        f'class="{_class(state[0])}">{html(state[0])}</td><td>{html(dtype)}</td><td '
-        f'class="reason">{html(reason)}</td></tr>'
-    )
+def _test(
+    name: str, backend: Results, test_id: str, state: str, reason: str = "no reason given"
+) -> str:
+    dtype = dtype_of(backend, test_id)
+    told = html(test_id), f'<span class="{_class(state)}">{html(state)}</span>', html(dtype)
+    data = _data(name, [state], [test_id.split("/")[1]], dtype)
+    return _row(*told, f'<div class="reason">{html(reason)}</div>', data=data)
 
 
 def _grid(results: Results, name: str) -> Iterator[str]:
@@ -230,9 +200,8 @@ def _grid(results: Results, name: str) -> Iterator[str]:
     for test_id, state in backend["tests"].items():
         operation, check, _ = test_id.split("/", 2)
         chapter = results["operations"].get(operation, {}).get("chapter", "kernels of the engine")
-        cells.setdefault((chapter, operation, dtype_of(backend, test_id)), {}).setdefault(
-            check, {}
-        )[test_id] = state
+        row = cells.setdefault((chapter, operation, dtype_of(backend, test_id)), {})
+        row.setdefault(check, {})[test_id] = state
     checks = sorted({check for row in cells.values() for check in row})
     rows, last = [], ""
     for (chapter, operation, dtype), row in sorted(cells.items()):
@@ -243,22 +212,11 @@ def _grid(results: Results, name: str) -> Iterator[str]:
             )
             last = chapter
         states = sorted({s[0] for tests in row.values() for s in tests.values()})
-        tds = "".join(
-            f'<td data-column="{html(check)}">{_counted(row.get(check, {}))}</td>'
-            for check in checks
-        )
-        rows.append(
-            f"<tr {_data(name, states, list(row), dtype)}><th "
-            f'scope="row">{html(operation)}</th><td>{html(dtype)}</td>{tds}</tr>'
-        )
-    head = [("operation", ""), ("dtype", ""), *((check, check) for check in checks)]
-    yield from _table(
-        [h for h, _ in head],
-        rows,
-        "A number alone counts tests that passed",
-        "scroll grid",
-        columns=[c for _, c in head],
-    )
+        data = _data(name, states, list(row), dtype)
+        told = (_counted(row.get(check, {})) for check in checks)
+        rows.append(_row(html(operation), html(dtype), *told, data=data, columns=checks))
+    head, caption = ["operation", "dtype", *checks], "A number alone counts tests that passed"
+    yield from _table(head, rows, caption, "scroll grid", columns=checks)
 
 
 def _counted(tests: dict[str, Sequence[str]]) -> str:
@@ -276,9 +234,20 @@ def _class(state: str) -> str:
 def _data(backend: str, states: Sequence[str], checks: Sequence[str], dtype: str) -> str:
     """Return the attributes of a row that the filters read."""
     return (
-        f'data-backend="{html(backend)}" data-state="{html(" ".join(states))}" '
+        f' data-backend="{html(backend)}" data-state="{html(" ".join(states))}" '
         f'data-check="{html(" ".join(checks))}" data-dtype="{html(dtype)}"'
     )
+
+
+def _row(head: str, *cells: str, data: str = "", columns: Sequence[str] = ()) -> str:
+    """Return a row of HTML; the last cells may belong to columns that a filter hides."""
+    tds = "".join(f"<td{m}>{c}</td>" for m, c in zip(_marks(cells, columns), cells, strict=True))
+    return f'<tr{data}><th scope="row">{head}</th>{tds}</tr>'
+
+
+def _marks(cells: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the attributes of cells, of which the last belong to columns that a filter hides."""
+    return [""] * (len(cells) - len(columns)) + [f' data-column="{html(c)}"' for c in columns]
 
 
 def _table(
@@ -288,14 +257,11 @@ def _table(
     kind: str = "",
     columns: Sequence[str] = (),
 ) -> Iterator[str]:
-    marked = columns or [""] * len(head)
-    cells = "".join(
-        f'<th scope="col"{f" data-column={chr(34)}{html(c)}{chr(34)}" if c else ""}>{html(h)}</th>'
-        for h, c in zip(head, marked, strict=True)
-    )
-    scrolls = kind.startswith("scroll")
-    if scrolls:
+    """Yield a table; the last of its columns may be hidden by a filter."""
+    marks = _marks(head, columns)
+    cells = "".join(f'<th scope="col"{m}>{html(h)}</th>' for m, h in zip(marks, head, strict=True))
+    if kind:
         yield f'<div class="{kind}" role="region" aria-label="{html(caption)}" tabindex="0">'
     yield f"<table><caption>{html(caption)}</caption><thead><tr>{cells}</tr></thead><tbody>"
     yield from rows
-    yield "</tbody></table>" + ("</div>" if scrolls else "")
+    yield "</tbody></table>" + ("</div>" if kind else "")

@@ -275,9 +275,10 @@ def _unsampled() -> Iterator[str]:
     from multigrad.registry import OPS
 
     from . import cells
+    from .samples import samples_of, trouble_of
 
     for op in OPS.values():
-        if cells.trouble(op):
-            yield f"{op.name}: not all of its samples can be used: {cells.trouble(op)}"
-        elif cells.unsampled(op):
+        if trouble_of(op.name):
+            yield f"{op.name}: not all of its samples can be used: {trouble_of(op.name)}"
+        elif not samples_of(op.name):
             yield f"{op.name}: not tested: it has no samples; {cells.to_add(op)}"

@@ -154,10 +154,8 @@ def text(results: Results) -> str:
     """Return the table for a terminal, of the operations that were selected."""
     results = asked(results)
     head, chapters = grid(results)
-    head, chapters = (
-        [clean(h) for h in head],
-        [(clean(chapter), [[clean(c) for c in row] for row in rows]) for chapter, rows in chapters],
-    )
+    head = [clean(h) for h in head]
+    chapters = [(clean(c), [[clean(cell) for cell in r] for r in rows]) for c, rows in chapters]
     rows = [row for _, of_chapter in chapters for row in of_chapter]
     widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
 
@@ -168,15 +166,8 @@ def text(results: Results) -> str:
     for chapter, of_chapter in chapters:
         lines += [f"{chapter}:", *(line(r) for r in of_chapter)]
     explained = [f"- {clean(n)}" for n in notes(results)]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            *explained,
-            "" if explained else "no cell is empty, exempt, missing or failed",
-            summary(results),
-        ]
-    )
+    explained.append("" if explained else "no cell is empty, exempt, missing or failed")
+    return "\n".join([*lines, "", *explained, summary(results)])
 
 
 def _table(
@@ -201,17 +192,10 @@ def markdown(results: Results) -> str:
         )
         lines += _table([], of_chapter)[2:]
     lines += ["", *_table(*by_check(results)), ""]
-    rows = [(name, run) for name, run in runs(results)]
-    columns = [key for key in RUN if any(key in run for _, run in rows)]
+    columns = [key for key in RUN if any(key in run for _, run in runs(results))]
+    rows = [[name, *(run.get(key, "") for key in columns)] for name, run in runs(results)]
     if rows:
-        lines += [
-            *_table(
-                ["backend", *columns],
-                [[name, *(run.get(key, "") for key in columns)] for name, run in rows],
-                plain.markdown,
-            ),
-            "",
-        ]
+        lines += [*_table(["backend", *columns], rows, plain.markdown), ""]
     for name, backend in results["backends"].items():
         lines += [
             plain.markdown(f"- {name} lacks {capability}{': ' if why else ''}{why}")

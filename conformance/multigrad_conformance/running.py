@@ -85,24 +85,17 @@ def run(
 def _run_one(
     name: str, samples: str, arguments: Sequence[str], path: Path, outcome: Outcome, limit: float
 ) -> None:
+    plugins = "-p no:cacheprovider -p multigrad_conformance.plugin --pyargs multigrad_conformance"
     command = [
         sys.executable,
         "-m",
         "pytest",
         "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "multigrad_conformance.plugin",
-        "--pyargs",
-        "multigrad_conformance",
+        *plugins.split(),
         "--multigrad-samples",
         samples,
-        "--multigrad-json",
-        str(path),
-        "--multigrad-backend",
-        name,
     ]
+    command += ["--multigrad-json", str(path), "--multigrad-backend", name]
     status = _ended([*command, *arguments], path, limit)
     if path.is_file():
         outcome.certificates.append(certificate.read(path))
@@ -204,21 +197,12 @@ def _ending(status: int, limit: float) -> str:
 
 def _stillborn(name: str, samples: str, ending: str) -> Results:
     """Return the certificate of a backend whose process died on import."""
+    backend: Results = {"lacks": {}, "tests": {}, "not run": [], "dtypes": {}, "runs": []}
+    backend["died"] = f"{ending}, before the first test"
     return {
         "format": certificate.FORMAT,
         "multigrad": multigrad.__version__,
         "samples": samples,
-        "operations": {},
-        "left out": {},
-        "problems": {},
-        "backends": {
-            name: {
-                "lacks": {},
-                "tests": {},
-                "not run": [],
-                "dtypes": {},
-                "runs": [],
-                "died": f"{ending}, before the first test",
-            }
-        },
+        **{key: {} for key in ("operations", "left out", "problems")},
+        "backends": {name: backend},
     }

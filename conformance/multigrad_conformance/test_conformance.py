@@ -15,7 +15,8 @@ import pytest
 from multigrad import extend
 from multigrad.registry import OPS
 
-from . import cells, declared, saves
+from . import cells, declared, keywords, saves
+from .samples import samples_of, trouble_of
 from .target import Target
 
 FLICKERING = "flickering:"
@@ -121,16 +122,13 @@ def test_samples(conformance_operation: str) -> None:
     """
     operation = conformance_operation
     op = OPS[operation]
-    assert not cells.trouble(op), (
-        f"the samples of {operation!r} of {op.module} cannot all be used: {cells.trouble(op)}"
-    )
-    assert not cells.unsampled(op), (
-        f"the operation {operation!r} of {op.module} has no samples: {cells.to_add(op)}"
-    )
-    assert not cells.unset(op), (
-        f"no sample of the operation {operation!r} of {op.module} gives "
-        f"{' and '.join(cells.unset(op))} another value than the default, so a library may ignore "
-        "it: add one"
+    trouble, samples = trouble_of(operation), samples_of(operation)
+    assert not trouble, f"the samples of {operation!r} of {op.module} cannot all be used: {trouble}"
+    assert samples, f"the operation {operation!r} of {op.module} has no samples: {cells.to_add(op)}"
+    unset = keywords.unsampled(op, samples)
+    assert not unset, (
+        f"no sample of the operation {operation!r} of {op.module} gives {' and '.join(unset)} "
+        "another value than the default, so a library may ignore it: add one"
     )
 
 

@@ -193,6 +193,12 @@ class Trial:
         """The greatest number beside a gradient."""
         return max(greatest(self.reference.gradients), self.reference.scale)
 
+    def assert_near(
+        self, actual: Any, expected: Any, what: str, beside: str = "", **how: Any
+    ) -> None:
+        """Compare NumPy arrays in the digits that derivatives can have."""
+        self.tolerance.assert_near(actual, expected, what, self.digits, beside=beside, **how)
+
     def raws(self, arrays: Sequence[Any]) -> list[Any]:
         return [self.target.raw(x) for x in arrays]
 

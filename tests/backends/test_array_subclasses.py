@@ -43,10 +43,6 @@ class Answering(np.ndarray):
         return super().__array_function__(function, types, args, kwargs)
 
 
-class Derived(Metres):
-    pass
-
-
 class Quaternions(np.ndarray):
     def __mul__(self, other: Any) -> Any:  # type: ignore[override]
         return 2 * np.multiply(self, other)
@@ -81,7 +77,6 @@ OWN = {
     Metres: "__array_ufunc__",
     Wrapped: "__array_wrap__",
     Answering: "__array_function__",
-    Derived: "__array_ufunc__",
     Quaternions: "__mul__",
     OneBased: "__getitem__",
     Tenfold: "sum",
@@ -102,27 +97,17 @@ def written(t: Any, key: Any, value: Any) -> None:
 
 PLACES: dict[str, Callable[[Any], Any]] = {
     "asarray": lambda q: mg.asarray(q),
-    "asarray on another backend": lambda q: mg.asarray(q, backend="strict"),
     "tensor": lambda q: mg.tensor(q, requires_grad=True),
-    "tensor of a list": lambda q: mg.tensor([q, q]),
     "an operation": lambda q: mg.sin(q),
-    "an operand": lambda q: mg.multiply(leaf(), q),
     "the right of an operator": lambda q: leaf() * q,
     "the left of an operator": lambda q: q * leaf(),
-    "a comparison": lambda q: leaf() == q,
-    "a product": lambda q: leaf() @ q,
     "in place": lambda q: operator.iadd(mg.asarray(X.copy()), q),
     "an option": lambda q: mg.clip(leaf(), q, None),
-    "a list of arrays": lambda q: mg.concat([leaf(), q]),
     "a key": lambda q: leaf()[indices(q)],
-    "a part of a key": lambda q: leaf()[(indices(q),)],
     "a value": lambda q: written(mg.asarray(X.copy()), slice(None), q),
     "where": lambda q: mg.where(X > 1, leaf(), q),
-    "numpy.add": lambda q: np.add(leaf(), q),
     "numpy.add, reflected": lambda q: np.add(q, leaf()),
     "func.grad": lambda q: func.grad(lambda x: mg.sum(x))(q),
-    "func.grad of a container": lambda q: func.grad(lambda x: mg.sum(x["a"]))({"a": q}),
-    "another argument": lambda q: func.grad(lambda x, y: mg.sum(x * y))(X, q),
     "a captured array": lambda q: func.grad(lambda x: mg.sum(x * q))(X),
     "a result": lambda q: func.grad(lambda x: q)(X),
     "a tangent": lambda q: func.jvp(lambda x: x * 2, (X,), (q,)),

@@ -1,25 +1,17 @@
-"""The JAX backend: what it mends, its kernels, Tensors as pytrees, sharded arrays."""
+"""The JAX backend: what it mends, its kernels, Tensors as pytrees."""
 
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from backend_samples import KEYS, XP, sample
 
 import multigrad as mg
 from multigrad.backends import discovery
 from multigrad.backends.raw import RawNamespace
 from multigrad.errors import GradientError
-
-ROOT = Path(mg.__file__).parents[1]
 
 
 def jax_parts() -> tuple[Any, Any, Any]:
@@ -70,41 +62,9 @@ def test_jax_index_out_of_bounds() -> None:
             xp.getitem(x, key)
         with pytest.raises(IndexError, match=message):
             xp.setitem(x, key, 0.0)
-    for key in (
-        1,
-        -2,
-        (Ellipsis, -3),
-        (None, 1, 2),
-        np.array([1, -2]),
-        x[:, 0] > 0,
-        x > 1,
-        (0, Ellipsis),
-        slice(5),
-    ):
-        np.testing.assert_array_equal(
-            xp.getitem(x, key), np.asarray(x)[np.asarray(key) if hasattr(key, "dtype") else key]
-        )
     key = jnp.array([0, 2])
     assert np.isnan(xp.getitem(x, key)[1]).all()  # and no gradient comes back from there
     np.testing.assert_array_equal(xp.unindex(jnp.ones((2, 3)), key, (2, 3)), [[1, 1, 1], [0, 0, 0]])
-
-
-@pytest.mark.parametrize("key", [k for k in KEYS if not isinstance(k, list)], ids=str)
-def test_jax_unindex_and_setitem(key: Any) -> None:
-    _, jnp, xp = jax_parts()
-    x = sample((3, 4, 2), np.float32)
-    values = sample(x[key].shape, np.float32, seed=1)
-    for convert in (lambda k: k, lambda k: jnp.asarray(k) if isinstance(k, np.ndarray) else k):
-        its = tuple(convert(k) for k in key) if isinstance(key, tuple) else convert(key)
-        np.testing.assert_array_equal(xp.getitem(jnp.asarray(x), its), x[key])
-        np.testing.assert_allclose(
-            xp.unindex(jnp.asarray(values), its, x.shape),
-            XP.unindex(values, key, x.shape),
-            rtol=1e-6,
-        )
-        np.testing.assert_array_equal(
-            xp.setitem(jnp.asarray(x), its, jnp.asarray(values)), XP.setitem(x, key, values)
-        )
 
 
 def test_jax_scatters_under_jit() -> None:
@@ -121,16 +81,8 @@ def test_jax_scatters_under_jit() -> None:
     np.testing.assert_array_equal(added, [16, 0, 0, 8])
 
 
-def test_jax_copies_numpy_arrays_at_once() -> None:
-    """jax.numpy copies later, or never: a change of the source right after could reach the
-    array.
-    """
+def test_jax_shares_no_memory_of_numpy() -> None:
     _, _, xp = jax_parts()
-    for _ in range(20):
-        source = np.ones(200_000, np.float32)
-        copies = [xp.asarray(source), xp.from_dlpack(source, copy=True)]
-        source[:] = 5
-        assert all((np.asarray(x) == 1).all() for x in copies)
     with pytest.raises(ValueError, match="they cannot share the memory of a NumPy array"):
         xp.asarray(np.ones(3), copy=False)
     assert xp.from_dlpack(np.ones((3, 4), np.float32)[:, ::2]).shape == (3, 2)
@@ -175,64 +127,3 @@ def test_a_tensor_is_a_pytree() -> None:
     assert jax.tree_util.tree_unflatten(tree, [np.ones(2)])["x"].array.tolist() == [1, 1]
     assert jax.eval_shape(lambda t: t, x).shape == (3,)
     assert jax.vmap(lambda t: t * 2)(x).array.tolist() == [0, 2, 4]
-    count = []
-
-    @jax.jit
-    def step(w: mg.Tensor, x: mg.Tensor) -> Any:
-        count.append(1)
-        w = w.detach().requires_grad_()
-        loss = (w * x).sum()
-        loss.backward()
-        assert w.grad is not None
-        return (w - 0.1 * w.grad).detach(), loss.detach()
-
-    w = mg.asarray(jnp.ones(3), requires_grad=True)
-    with pytest.raises(
-        GradientError,
-        match=r"a Tensor that requires grad cannot pass into or out of a JAX transformation",
-    ):
-        step(w, x)
-    w = mg.asarray(w.array)
-    for _ in range(3):
-        w, loss = step(w, x)
-    assert len(count) == 1
-    assert loss.array.shape == ()
-    with pytest.raises(
-        GradientError,
-        match=r"a Tensor with a grad_fn cannot pass into or out of a JAX transformation",
-    ):
-        jax.jit(lambda t: t)(mg.asarray(jnp.ones(3), requires_grad=True) * 2)
-
-
-def test_sharded_arrays_stay_sharded() -> None:
-    """On eight devices, which only a process of its own can have."""
-    pytest.importorskip("jax")
-    code = """
-    import jax, jax.numpy as jnp, numpy as np
-    import multigrad as mg
-    from multigrad.backends import discovery
-    kernel = discovery.get("jax").kernel
-    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("rows",))
-    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
-    x = jax.device_put(jnp.arange(32.0).reshape(16, 2), rows)
-    assert kernel("place_like")(jnp, jnp.ones((16, 2)), x).sharding == rows
-    assert kernel("take_ownership")(jnp, jnp.ones((16, 2)), x).sharding == rows
-    everywhere = kernel("device")(jnp, x)
-    assert mg.namespace("jax").zeros((3,), device=everywhere).array.sharding.num_devices == 8
-    t, w = mg.asarray(x, requires_grad=True), mg.asarray(jnp.ones((2, 3)), requires_grad=True)
-    for _ in range(2):
-        ((t @ w) ** 3 * mg.namespace("jax").exp(t).sum()).mean().backward()
-    assert t.grad.array.sharding.is_equivalent_to(rows, 2), t.grad.array.sharding
-    assert not (w - 0.1 * w.grad).array.is_deleted()
-    print("sharded")
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ
-        | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "PYTHONPATH": str(ROOT)},
-    )
-    assert done.stdout == "sharded\n", done.stderr

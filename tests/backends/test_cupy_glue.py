@@ -95,25 +95,12 @@ class Array:
         return self.value.copy()
 
 
-for operator in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "pow",
-    "matmul",
-    "eq",
-    "ne",
-    "radd",
-    "rmul",
-    "rsub",
-):
+for operator in ("add", "sub", "mul", "eq", "ne"):
     setattr(
         Array,
         f"__{operator}__",
         lambda a, b, name=f"__{operator}__": wrap(getattr(a.value, name)(raw(b)), a.device.id),
     )
-Array.__neg__ = lambda a: wrap(-a.value, a.device.id)  # type: ignore[attr-defined]
 Array.__hash__ = None  # type: ignore[assignment]
 
 
@@ -227,21 +214,16 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
     assert Device.stack == [0]
 
 
-def test_no_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("count", "why"), [(None, r" \(cudaErrorInsufficientDriver: .*\)"), (0, "")]
+)
+def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch, count: int | None, why: str) -> None:
     expected = (
-        r"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device "
-        r"\(cudaErrorInsufficientDriver: .*\)\. Check with nvidia-smi that a driver is "
-        r"installed, and that CUDA_VISIBLE_DEVICES hides no device\."
+        rf"backend 'cupy': CuPy 0\.stand-in is installed but finds no CUDA device{why}\. Check "
+        "with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES hides no device"
     )
     with pytest.raises(NoDeviceError, match=expected):
-        make(monkeypatch, None)
-
-
-def test_no_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        NoDeviceError, match=r"is installed but finds no CUDA device\. Check with nvidia-smi"
-    ):
-        make(monkeypatch, 0)
+        make(monkeypatch, count)
 
 
 def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,20 +238,7 @@ def test_cupy_is_known_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     "dtype",
-    [
-        np.float16,
-        np.float32,
-        np.float64,
-        np.complex64,
-        np.complex128,
-        np.int8,
-        np.int32,
-        np.int64,
-        np.uint8,
-        np.uint32,
-        np.uint64,
-        np.bool_,
-    ],
+    ["float16", "float32", "complex64", "int8", "int32", "int64", "uint8", "uint64", "bool"],
 )
 @pytest.mark.parametrize("device", [0, 1])
 def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
@@ -283,33 +252,13 @@ def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
     got = cupy.functions["scatter_add"](Array(values, device), Array(indices, device), 3)
     assert (got.dtype, got.device) == (want.dtype, Device(device))
     np.testing.assert_array_equal(got.value, want)
-    for key in (
-        np.array([0, 2, 0]),
-        (np.array([0, 2, 0]), slice(None)),
-        slice(0, 3),
-        np.array([True, True, False, True]),
-    ):
+    for key in (np.array([0, 2, 0]), slice(0, 3), np.array([True, True, False, True])):
         want = np.zeros((4, 2), dtype)
         np.add.at(want, key, values)
         its = Array(key, device) if isinstance(key, np.ndarray) else key
         got = cupy.functions["unindex"](Array(values, device), its, (4, 2))
         assert (got.dtype, got.device) == (want.dtype, Device(device))
         np.testing.assert_array_equal(got.value, want)
-
-
-def test_setitem_leaves_its_argument_alone(cupy: Backend) -> None:
-    x = Array(np.zeros((2, 2)), 1)
-    got = cupy.functions["setitem"](x, (slice(None), 0), Array(np.ones(2), 1))
-    assert got.value.tolist() == [[1, 0], [1, 0]]
-    assert x.value.tolist() == [[0, 0], [0, 0]]
-
-
-def test_operators_and_dtypes(cupy: Backend) -> None:
-    x = Array(np.array([1.0, 4.0]))
-    assert cupy.functions["add"](x, x).value.tolist() == [2, 8]
-    assert cupy.functions["pow"](x, 3).value.tolist() == [1, 64]
-    assert cupy.functions["negative"](x).value.tolist() == [-1, -4]
-    assert cupy.functions["isdtype"](np.dtype("f4"), "real floating")
 
 
 def test_own(cupy: Backend) -> None:
@@ -324,20 +273,16 @@ def test_own(cupy: Backend) -> None:
     like = Array(np.ones((2, 3)))
     assert alone(lambda: Array(np.full((2, 3), 2.0)), like)[0] is (kernels.SOLE_OWNER > 0)
     held = Array(np.full((2, 3), 2.0))
-    same, got = alone(lambda: held, like)
-    assert not same
-    assert not np.shares_memory(got.value, held.value)
     for make_array in (
+        lambda: held,
         lambda: Array(np.broadcast_to(2.0, (2, 3))),
         lambda: Array(np.full((3, 2), 2.0).T),
+        lambda: Array(np.full((2, 3), 2.0), 1),
     ):
         same, got = alone(make_array, like)
-        assert not same
-        assert got.value.strides == like.value.strides
+        assert not same and not np.shares_memory(got.value, held.value)
+        assert got.value.strides == like.value.strides and got.device == Device(0)
         assert (got.value == 2).all()
-    same, got = alone(lambda: Array(np.full((2, 3), 2.0), 1), like)
-    assert (same, got.device) == (False, Device(0))
-    assert alone(lambda: Array(np.broadcast_to(2.0, (2, 3))), None)[1].value.strides == (24, 8)
 
 
 def test_place_moves_to_the_device_of_the_leaf(cupy: Backend) -> None:
@@ -396,9 +341,3 @@ def test_devices_and_variants(cupy: Backend) -> None:
     assert list(cupy.variants) == ["device1"]
     with cupy.variants["device1"]() as device:
         assert device == Device(1) == Device()
-
-
-def test_the_namespace_is_that_of_array_api_compat(cupy: Backend) -> None:
-    assert cupy.namespace.__name__ == "array_api_compat.cupy"
-    assert cupy.namespace.concat is not None
-    assert cupy.namespace.astype(Array(np.ones(2)), np.float32).dtype == np.float32

@@ -73,27 +73,6 @@ def test_a_whole_training_step_under_jit(problem):
     assert len(traced) == 1
 
 
-def test_flags_of_a_tensor_do_not_travel_into_jit():
-    seen = []
-
-    @jax.jit
-    def f(t):
-        seen.append(t.requires_grad)
-        t.requires_grad_()
-        y = (t * t).sum()
-        y.backward()
-        return t.grad
-
-    leaf = mg.asarray(jnp.arange(3.0), requires_grad=True)
-    np.testing.assert_allclose(f(leaf.detach()).array, [0, 2, 4])
-    f(mg.asarray(jnp.arange(3.0)))
-    f(mg.asarray(jnp.arange(3.0)))
-    assert seen == [False, False]  # a view and a Tensor on memory of its own are two types to JAX
-    assert leaf.grad is None
-    with pytest.raises((RuntimeError, ValueError, TypeError), match="leaf|detach"):
-        f(leaf * 2)
-
-
 def square(t):
     return (t * t).sum()
 
@@ -120,7 +99,6 @@ LEAVES = {
     "a leaf on the memory of another": lambda: (
         mg.asarray(jnp.arange(5.0))[1:4].detach().requires_grad_()
     ),
-    "a leaf on .data": lambda: mg.asarray(jnp.arange(3.0)).data.requires_grad_(),
 }
 REFUSED = (
     r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*\. Into a JAX "
@@ -141,13 +119,6 @@ class TestLeavesThatRequireGrad:
         with pytest.raises(mg.errors.GradientError, match=REFUSED):
             CROSSINGS[crossing](LEAVES[leaf]())
 
-    def test_neither_gradient_is_lost(self):
-        w = mg.asarray(jnp.asarray([1.0, 2.0, 3.0]), requires_grad=True)
-        with pytest.raises(mg.errors.GradientError, match=REFUSED):
-            jax.jit(square)(w) + 0.1 * w.sum()
-        (square(w) + 0.1 * w.sum()).backward()
-        np.testing.assert_allclose(w.grad.array, [2.1, 4.1, 6.1], rtol=1e-6)
-
     @pytest.mark.parametrize("leaf", LEAVES)
     @pytest.mark.parametrize("crossing", [name for name in CROSSINGS if "result" not in name])
     def test_it_is_a_constant_under_no_grad(self, crossing, leaf):
@@ -162,20 +133,6 @@ class TestLeavesThatRequireGrad:
             np.testing.assert_array_equal(getattr(a, "shape", a), getattr(b, "shape", b))
             if isinstance(a, jax.Array):
                 np.testing.assert_array_equal(a, b)
-
-    def test_an_update_of_an_optimiser(self):
-        params = {
-            "w": mg.asarray(jnp.ones(3), requires_grad=True),
-            "b": mg.asarray(jnp.zeros(3), requires_grad=True),
-        }
-        square(params["w"] + params["b"]).backward()
-        with mg.no_grad():
-            new = jax.tree.map(lambda p: p - 0.1 * p, params)
-            for p in params.values():
-                p -= 0.1 * p.grad
-        assert not any(p.requires_grad for p in new.values())
-        np.testing.assert_allclose(new["w"].array, 0.9, rtol=1e-6)
-        np.testing.assert_allclose(params["w"].array, 0.8, rtol=1e-6)
 
     @pytest.mark.parametrize(
         "of",
@@ -273,52 +230,6 @@ def test_inside_transformations_of_jax():
     )
 
 
-def test_a_tracer_does_not_land_in_a_gradient_outside():
-    outside = mg.asarray(jnp.ones(2), requires_grad=True)
-
-    @jax.jit
-    def f(x):
-        (mg.asarray(x) * outside).sum().backward()
-        return x
-
-    with pytest.raises(RuntimeError, match=r"trace|tracer"):
-        f(jnp.ones(2))
-    assert outside.grad is None
-
-
-def test_a_tracer_does_not_land_in_anything_outside():
-    w = mg.asarray(jnp.ones(2), requires_grad=True)
-    (w * 2).sum().backward()
-    c = mg.asarray(jnp.zeros(2))
-
-    def again(t):
-        (w * t).sum().backward()
-
-    def recorded(t):
-        w.grad = None
-        (w * w * t).sum().backward(create_graph=True)
-
-    def assigned(t):
-        w.grad = t
-
-    def added(t):
-        c.__iadd__(t)
-
-    def written(t):
-        c[0] = t[0]
-
-    for f in (again, recorded, assigned, added, written):
-        with pytest.raises(RuntimeError, match=r"trace|tracer"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            jax.jit(lambda x, f=f: (f(mg.asarray(x)), x)[1])(jnp.ones(2))
-    np.testing.assert_array_equal(c.array, 0)
-
-
-def test_a_tensor_of_a_transformation_does_not_pass_through_jax():
-    with pytest.raises(RuntimeError, match="cannot pass into or out of a JAX transformation"):
-        func.grad(lambda x: mg.sum(jax.jit(lambda z: z * z)(x)))(jnp.ones(3))
-
-
 SHARDED = """
 import jax, numpy as np, multigrad as mg
 from multigrad import func
@@ -345,6 +256,11 @@ for name, loss in losses(mg.namespace("jax")):
         t2 = mg.asarray(np.asarray(x), requires_grad=True)
         dict(losses(mg.namespace("numpy")))[name](t2).backward()
         np.testing.assert_allclose(np.asarray(found), t2.grad.array, rtol=1e-6)
+kernel = mg.extend.backend("jax").kernel
+for name in ("place_like", "take_ownership"):
+    assert kernel(name)(jax.numpy, jax.numpy.ones((16, 2)), x).sharding == rows
+everywhere = kernel("device")(jax.numpy, x)
+assert mg.namespace("jax").zeros((3,), device=everywhere).array.sharding.num_devices == 8
 t = mg.asarray(x, requires_grad=True)
 with mg.no_grad():
     t -= 0.5 * t
@@ -372,43 +288,36 @@ def test_gradients_of_sharded_arrays_stay_sharded():
     assert done.returncode == 0 and "sharded" in done.stdout, done.stderr
 
 
-class TestTracersStayInside:
-    @pytest.mark.parametrize(
-        "action", ["accumulate", "create_graph", "retain", "assign", "add", "setitem"]
-    )
-    def test_no_tracer_is_kept(self, action):
-        jax = pytest.importorskip("jax")
-        w = mg.asarray(jax.numpy.ones(3), requires_grad=True)
-        constant = mg.asarray(jax.numpy.ones(3))
-        y = w * 2
-        y.retain_grad()
-        mg.sum(w * 2).backward()
+@pytest.mark.parametrize(
+    "action", ["accumulate", "create_graph", "retain", "assign", "add", "setitem"]
+)
+def test_no_tracer_is_kept_outside(action):
+    w = mg.asarray(jnp.ones(3), requires_grad=True)
+    constant = mg.asarray(jnp.ones(3))
+    y = w * 2
+    y.retain_grad()
+    mg.sum(w * 2).backward()
 
-        def f(x):
-            nonlocal constant
-            t = mg.asarray(x)
-            if action == "accumulate":
-                mg.sum(w * t).backward()
-            elif action == "create_graph":
-                mg.sum(w * w * t).backward(create_graph=True)
-            elif action == "retain":
-                autograd.grad(mg.sum(y * t), w, retain_graph=True)
-            elif action == "assign":
-                w.grad = t
-            elif action == "add":
-                constant += t
-            else:
-                constant[0] = t[0]
-            return x
+    def f(x):
+        nonlocal constant
+        t = mg.asarray(x)
+        if action == "accumulate":
+            mg.sum(w * t).backward()
+        elif action == "create_graph":
+            mg.sum(w * w * t).backward(create_graph=True)
+        elif action == "retain":
+            autograd.grad(mg.sum(y * t), w, retain_graph=True)
+        elif action == "assign":
+            w.grad = t
+        elif action == "add":
+            constant += t
+        else:
+            constant[0] = t[0]
+        return x
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            with pytest.raises(GradientError, match="tracer"):
-                jax.jit(f)(jax.numpy.ones(3))
-        for kept in (w.grad, y.grad, constant):
-            assert kept is None or not isinstance(kept.array, jax.core.Tracer)
-
-    def test_tensor_of_a_transformation_does_not_pass_through_jit(self):
-        jax = pytest.importorskip("jax")
-        with pytest.raises(GradientError, match="cannot pass into or out of a JAX transformation"):
-            func.grad(lambda x: mg.sum(jax.jit(lambda z: z * z)(x)))(jax.numpy.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with pytest.raises(GradientError, match="tracer"):
+            jax.jit(f)(jnp.ones(3))
+    for kept in (w.grad, y.grad, constant):
+        assert kept is None or not isinstance(kept.array, jax.core.Tracer)

@@ -86,16 +86,6 @@ def test_checks_run_one_by_one() -> None:
     assert int(run(X)[0]) == 4
 
 
-def test_compile_uses_it() -> None:
-    g = func.compile(func.value_and_grad(chain))
-    for x in (X, X * 2, X * 0.5, X):
-        value, gradient = func.value_and_grad(chain)(x, Y)
-        found = g(x, Y)
-        assert np.allclose(found[0], value, rtol=1e-6) and np.allclose(
-            found[1], gradient, rtol=1e-6
-        )
-
-
 def test_a_function_of_numpy_is_named_as_the_cause_of_another_class() -> None:
     compiled = func.compile(lambda x: (np.sin(x), x * 2.0))
     compiled(X)

@@ -38,107 +38,32 @@ def dense(*shape: int, dtype: Any = "float64") -> Any:
 
 PROGRAMS: dict[str, tuple[Any, ...]] = {
     "chain": (chain, dense(10), dense(10)),
-    "its gradient": (func.value_and_grad(chain, argnums=(0, 1)), dense(10), dense(10)),
     "no axes": (lambda x, y: x * y + 2.0 * mg.exp(x), np.asarray(0.3), np.asarray(0.7)),
     "NumPy's scalars": (lambda x, y: mg.sin(x) * y, np.float64(0.3), np.float64(0.7)),
     "scalars that arrays meet": (
         lambda x: x * mg.sum(x) / mg.max(x) + mg.mean(x, axis=0),
         dense(4, 3),
     ),
-    "a scalar that is broadcast": (
-        lambda x: mg.cos(mg.broadcast_to(mg.sum(x), (3, 2))) + 1.0,
-        dense(4),
-    ),
     "nothing": (lambda x: mg.sin(x) + mg.sum(x), dense(0)),
-    "rows without elements": (lambda x: mg.sum(mg.exp(x), axis=0) * 2.0, dense(0, 3)),
-    "float32": (func.grad(chain), dense(7, dtype="float32"), dense(7, dtype="float32")),
-    "float16": (lambda x: mg.sum(x * 2.0 + x), dense(7, dtype="float16")),
-    "complex64": (
-        lambda x, y: mg.exp(x) * y - x / y,
-        dense(5, dtype="complex64"),
-        dense(5, dtype="complex64"),
-    ),
     "complex128 in place": (
         lambda x: mg.real(mg.conj(x * (1 + 2j)) * x * x),
         dense(33, dtype="complex128"),
-    ),
-    "integers": (
-        lambda x, y: mg.bitwise_xor(x * 3 + y, y) // 2 - abs(x),
-        np.arange(-4, 5),
-        np.arange(9),
-    ),
-    "small integers": (lambda x: mg.sum(x + x) * 2, np.arange(9, dtype="int8")),
-    "unsigned": (lambda x: (x - 3) * 2, np.arange(9, dtype="uint8")),
-    "booleans": (
-        lambda x, y: mg.any(mg.logical_and(x > 0.5, mg.logical_not(y > 0.5)), axis=0),
-        dense(4, 3),
-        dense(4, 3),
-    ),
-    "two dtypes": (
-        lambda x, y: x * y + mg.astype(x, np.float64),
-        dense(5, dtype="float32"),
-        dense(5),
-    ),
-    "integers and floats": (lambda x, y: x * y / 2, np.arange(5), dense(5)),
-    "matmul": (lambda x, y: (x @ y).T @ x + 1.0, dense(4, 3), dense(3, 4)),
-    "matmul of vectors": (lambda x, y: (x @ y) * x, dense(4), dense(4)),
-    "matmul of stacks": (lambda x, y: mg.matmul(x, y) * 2.0, dense(2, 4, 3), dense(2, 3, 4)),
-    "views": (
-        lambda x: mg.reshape(mg.sin(x).T, (2, 6))[:, ::2] * 2.0 + mg.reshape(x, (-1,))[:3],
-        dense(4, 3),
     ),
     "views of the argument": (
         lambda x: (x[1:], x.T, mg.reshape(x, (12,)), x[0, 0], mg.broadcast_to(x[0], (2, 3))),
         dense(4, 3),
     ),
     "one view twice": (lambda x: (mg.sin(x).T, mg.sin(x)[1:]), dense(4, 3)),
-    "all of it, transposed": (lambda x: mg.matmul(x, x.T).T, dense(4, 3)),
-    "a reshape that copies": (lambda x: mg.sum(mg.reshape(mg.sin(x).T, (12,))[::-1]), dense(4, 3)),
     "where": (
         lambda x, y: mg.where(x > y, x, 0.0) + mg.where(x > y, 1.0, mg.exp(y)),
         dense(9),
         dense(9),
     ),
-    "where of rows": (lambda x, y: mg.where(x > 0.5, x, y), dense(4, 3), dense(3)),
     "powers": (lambda x: x**2 + x**3 + x**4 + x**0.5 + x**-1 + x**2.5 + x**0 + x**1, dense(9)),
     "clip": (lambda x: mg.clip(x, 0.2, 0.7) + mg.clip(x, 0.3, mg.max(x)), dense(9)),
-    "clip by itself": (lambda x: mg.clip(mg.sin(x), 0.2, mg.sin(x)), dense(9)),
-    "sums": (
-        lambda x: (
-            mg.sum(x),
-            mg.mean(x, axis=(1, 2)),
-            mg.sum(x, axis=(0, 2), keepdims=True),
-            mg.prod(x, axis=1),
-        ),
-        dense(2, 3, 4),
-    ),
-    "scans": (lambda x: mg.cumulative_sum(x, axis=0) + mg.cumulative_prod(x, axis=1), dense(3, 4)),
-    "stack and concat": (
-        lambda x, y: (mg.stack([x, mg.sin(y)], axis=1), mg.concat([x, y, x * 2.0])),
-        dense(3),
-        dense(3),
-    ),
-    "stack of scalars": (lambda x: mg.stack([mg.sum(x), x[0], mg.max(x)]) * 2.0, dense(3)),
     "writes inside": (lambda x: _written(x), dense(4, 3)),
-    "indices": (
-        lambda x, i: x[i] * 2.0 + mg.take(x, i, axis=0),
-        dense(4, 3),
-        np.asarray([2, 0, 2]),
-    ),
-    "gradient of a slice": (func.grad(lambda x: mg.sum(mg.sin(x[1:-1]) * x[2:] + x[0])), dense(9)),
-    "gradient of an index": (
-        func.grad(lambda x: mg.sum(mg.sin(x[np.asarray([2, 0, 2])]))),
-        dense(9),
-    ),
-    "Hessian": (func.hessian(lambda x: mg.sum(mg.tanh(x) * x[::-1])), dense(5)),
-    "jvp": (lambda x, t: func.jvp(lambda x: mg.exp(x) * mg.sum(x), (x,), (t,)), dense(5), dense(5)),
-    "vmap": (func.vmap(func.grad(chain), in_axes=(0, None)), dense(4, 3), dense(3)),
-    "several outputs": (lambda x: mg.linalg.eigh(x @ x.T), dense(4, 4)),
-    "a function of its own": (lambda x: mg.linalg.solve(x @ x.T + np.eye(4), x) * 2.0, dense(4, 4)),
     "numbers": (lambda x, a, n: x * a + x**n * (a * 2 + 1), dense(5), 0.25, 3),
-    "an argument as it is": (lambda x: (x * 1, x + 0, mg.negative(-x)), np.arange(5)),
     "constants": (lambda x: (np.arange(3.0), x + np.arange(3.0), mg.zeros(3) + x), dense(3)),
-    "one output twice": (lambda x: (mg.sin(x), mg.sin(x)), dense(3)),
 }
 
 
@@ -242,50 +167,14 @@ def test_a_view_of_a_numpy_scalar_is_what_a_call_gives(view: Any) -> None:
     assert None not in run._codes.values()  # it runs as code, not one by one
 
 
-def test_other_strides_have_other_code() -> None:
-    x = dense(6, 7)
-    run = replay(lambda x: mg.sum(mg.sin(x), axis=0), x)
-    for y in (x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]):
-        for _ in range(3):
-            assert_same(run(y), (np.add.reduce(np.sin(y), 0),))
-    assert len(run._codes) == 3
-
-
-def test_too_many_strides_run_one_by_one() -> None:
-    run = replay(lambda x: mg.sum(mg.sin(x)), dense(3))
-    for step in range(1, 14):
-        y = dense(3 * step)[::step]
-        assert_same(run(y), (np.add.reduce(np.sin(y)),))
-        assert_same(run(y), (np.add.reduce(np.sin(y)),))
-    assert len(run._codes) == 8
-
-
 # ----- The code -----
 
 
 def test_the_source_is_readable() -> None:
-    run = replay(func.vmap(func.grad(lambda x: mg.sin(x) * 2.0)), dense(5))
+    run = replay(lambda x: mg.cos(mg.sin(x)) * 2.0, dense(5))
     lines = [line.partition("  #")[0].strip() for line in run.source.splitlines()]
-    assert lines[0] == "def program(frame, a0):"
-    assert lines[1] == "b0, = frame" and lines[2] == "cos(a0, b0)"
-    assert lines[3].startswith("t") and lines[4] == f"return {lines[3].partition(' ')[0]},"
-    assert "/recorded_programs.py:" in run.source  # the line that calls the gradient
-    assert "/test_numpy_program.py:" in replay(lambda x: mg.sin(x) * 2.0, dense(5)).source
-
-
-def test_a_dying_operand_gives_its_memory() -> None:
-    run = replay(lambda x: mg.sum(mg.exp(mg.cos(mg.sin(x)))), dense(1000))
-    assert run.memory <= 8000 + 64 + 8000 // 8
-    assert "cos(b0, b0)" in run.source
-
-
-def test_memory_is_reused_over_the_program() -> None:
-    def f(x: Any) -> Any:
-        for _ in range(50):
-            x = mg.sin(x) * mg.cos(x)
-        return mg.sum(x)
-
-    assert replay(f, dense(1000)).memory <= 3 * (8000 + 64 + 1000)
+    assert lines[:4] == ["def program(frame, a0):", "b0, = frame", "sin(a0, b0)", "cos(b0, b0)"]
+    assert "/test_numpy_program.py:" in run.source  # the line of the call
 
 
 @pytest.mark.parametrize("arena", [0, 100, 10_000, 100_000])
@@ -371,46 +260,6 @@ def test_a_guard_misses_before_anything_is_written() -> None:
     run(x, given)
 
 
-def test_a_value_is_computed_into_the_argument() -> None:
-    def step(w: Any, g: Any) -> None:
-        w -= 0.1 * g
-
-    run = replay(step, dense(4), dense(4))
-    assert "subtract(a0, b0, a0)" in run.source
-
-
-def test_old_values_are_read_before_they_are_written() -> None:
-    def swap(a: Any, b: Any) -> Any:
-        c = a * 1.0
-        a[...] = b
-        b[...] = c
-        return mg.sum(a - b)
-
-    a, b = dense(4), dense(4)
-    run = replay(swap, a, b)
-    x, y = a.copy(), b.copy()
-    for _ in range(3):
-        total = np.add.reduce(y - x)
-        x0, y0 = x.copy(), y.copy()
-        assert_same(run(x, y), (total,))
-        assert_same((x, y), (y0, x0))
-
-
-def test_what_reads_the_old_value_later_has_it() -> None:
-    def f(w: Any, x: Any) -> Any:
-        old = w * 1.0
-        w += x
-        return old * w, w[1:] * 2.0
-
-    w, x = dense(4), dense(4)
-    run = replay(f, w, x)
-    given = w.copy()
-    for _ in range(2):
-        before = given.copy()
-        assert_same(run(given, x), (before * (before + x), (before + x)[1:] * 2.0))
-        assert_same((given,), (before + x,))
-
-
 def test_an_error_before_the_writes_leaves_arguments() -> None:
     def f(w: Any, x: Any) -> Any:
         w += mg.sum(x)
@@ -477,29 +326,6 @@ def test_a_call_inside_of_a_call_has_a_frame_of_its_own() -> None:
     with np.errstate(divide="call", call=lambda *_: inner.append(run(y))):
         assert_same(run(x), expected)
     assert_same(inner[0], others)
-
-
-def test_frames_of_simultaneous_calls_are_kept_within_the_arena() -> None:
-    def f(x: Any) -> Any:
-        return mg.log(mg.sin(x)) * mg.exp(mg.sin(x)) + 1.0
-
-    for arena, kept in ((64 << 20, 2), (1 << 10, 1)):
-        run = replay(f, dense(40), arena=arena)
-        with np.errstate(divide="call", call=lambda *_, run=run: run(dense(40))):
-            run(np.zeros(40))
-        (code,) = run._codes.values()
-        assert code is not None and len(code.frames) == kept
-        assert run.memory <= arena
-
-
-def test_a_frame_is_given_back_after_an_error() -> None:
-    run = replay(lambda x: mg.linalg.inv(mg.exp(x) * x), np.eye(3))
-    for _ in range(3):
-        with pytest.raises(np.linalg.LinAlgError):
-            run(np.zeros((3, 3)))
-    (code,) = run._codes.values()
-    assert code is not None and len(code.frames) == 1
-    check(lambda x: mg.linalg.inv(mg.exp(x) * x), np.eye(3))
 
 
 def test_what_is_laid_out_otherwise_runs_one_by_one(operations: Any) -> None:

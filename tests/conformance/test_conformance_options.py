@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pytest_runs import run_pytest
+from pytest_runs import run_pytest, run_suite
 
 pytest.importorskip("multigrad_conformance")
 
@@ -33,17 +33,8 @@ def test_options(request):
 def test_a_project_has_options_of_these_names_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_project.py").write_text(PROJECT)
-    done = run_pytest(
-        tmp_path,
-        "--backend",
-        "torch",
-        "--samples",
-        "7",
-        "--json",
-        "a.json",
-        "--conformance-json",
-        "b.json",
-    )
+    options = "--backend torch --samples 7 --json a.json --conformance-json b.json"
+    done = run_pytest(tmp_path, *options.split())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 
@@ -56,28 +47,6 @@ def test_no_other_name_is_taken(tmp_path: Path, option: str) -> None:
     done = run_pytest(tmp_path, option, "full")
     assert done.returncode == 4
     assert f"unrecognized arguments: {option}" in done.stderr
-
-
-@pytest.mark.sweep
-def test_the_suite_is_run_by_its_options(tmp_path: Path) -> None:
-    done = run_pytest(
-        tmp_path,
-        "--pyargs",
-        "multigrad_conformance",
-        "--multigrad-backend",
-        "numpy",
-        "--multigrad-samples",
-        "full",
-        "--multigrad-json",
-        "results.json",
-        "-k",
-        "numpy:tanh",
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "numpy: 1 operations," in done.stdout and "(full samples)" in done.stdout
-    results = json.loads((tmp_path / "results.json").read_text())
-    assert results["samples"] == "full" and list(results["backends"]) == ["numpy"]
-    assert results["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]
 
 
 @pytest.mark.sweep
@@ -104,17 +73,9 @@ def test_a_certificate_that_exists_is_written_again(tmp_path: Path) -> None:
         ("--multigrad-json", str(results / "old.json")),
         (f"--multigrad-json={results / 'old.json'}",),
     ):
-        done = run_pytest(
-            project,
-            "--pyargs",
-            "multigrad_conformance",
-            "--multigrad-backend",
-            "numpy",
-            "-k",
-            "numpy:tanh/vjp or saves",
-            *option,
-        )
+        done = run_suite(project, "numpy", "-k", "numpy:tanh/vjp or saves", *option)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert json.loads((results / "old.json").read_text())["backends"]["numpy"]["tests"][
-            "tanh/vjp/real"
-        ] == ["passed"]
+        assert "numpy: 1 operations," in done.stdout and "(short samples)" in done.stdout
+        written = json.loads((results / "old.json").read_text())
+        assert written["samples"] == "short" and list(written["backends"]) == ["numpy"]
+        assert written["backends"]["numpy"]["tests"]["tanh/vjp/real"] == ["passed"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,7 @@ from multigrad import func
 pytest.importorskip("multigrad_conformance")
 pytest.importorskip("array_api_strict")
 
-from multigrad_conformance import check_function, testing
+from multigrad_conformance import check_function
 
 ROOT = Path(mg.__file__).parents[1]
 LIBRARIES = ("numpy", "strict")
@@ -46,12 +48,6 @@ def on(x: Any, name: str) -> bool:
 
 def softplus(x):
     return x.__array_namespace__().logaddexp(x, 0 * x)
-
-
-@pytest.mark.sweep
-def test_a_function_of_one_array_on_every_installed_backend():
-    pytest.importorskip("jax")
-    assert check_function(softplus, X) is None
 
 
 class Layer(NamedTuple):
@@ -120,51 +116,6 @@ def test_arguments_without_axes_and_without_elements():
     passes(lambda x: x**3, np.float64(2.0))
     passes(lambda x: (x**3, x.__array_namespace__().sum(x, axis=0)), np.zeros((0, 3)))
     passes(lambda x, y: x * y, np.ones((0,)), np.asarray(2.0))
-
-
-def test_nan_and_inf_are_compared():
-    x = np.asarray([1.0, math.nan, math.inf, -math.inf])
-    passes(
-        lambda x: (
-            x.__array_namespace__().where(
-                x.__array_namespace__().isfinite(x), x, x.__array_namespace__().ones_like(x)
-            )
-            ** 2
-        ),
-        x,
-    )
-    passes(lambda x: 1 / x, np.asarray([0.0, 2.0]), checks="values")
-    text = fails(lambda x: 1 / x, np.asarray([0.0, 2.0]))
-    assert (
-        "<lambda> fails: numpy, float64, differences: the result[0] is inf at these arguments, "
-        "where there are no differences." in text
-    )
-    passes(lambda x: 1 / x, np.asarray([0.0, 2.0]), checks=("values", "gradient"))
-    different = fails(
-        lambda x: 1 / x if on(x, "numpy") else xp_clip(1 / x),
-        np.asarray([0.0, 2.0]),
-        checks="values",
-    )
-    assert (
-        "strict, float64, values: the result: 1 of 2 elements differ, the worst at [0]: "
-        "1000000.0, expected inf as on numpy" in different
-    )
-
-
-def xp_clip(x):
-    return x.__array_namespace__().clip(x, max=1e6)
-
-
-@pytest.mark.parametrize("x", [1e-9, 1e-4, 3e4, 1e9], ids=str)
-def test_values_of_any_size(x):
-    passes(lambda x: x.__array_namespace__().log(x), np.asarray([x, 2 * x]))
-    passes(lambda x: x**2 / (1 + x), np.asarray([x, 2 * x]))
-    passes(lambda x: 1e-20 * x, np.asarray([x, 2 * x]))
-    assert "differences" in fails(half, np.asarray([x, 2 * x]))
-
-
-def test_a_function_that_varies_fast():
-    passes(lambda x: x.__array_namespace__().sin(300 * x), X, rtol={"float32": 1e-2})
 
 
 def test_what_is_zero_by_cancellation():
@@ -262,11 +213,6 @@ def test_a_wrong_gradient():
     )
 
 
-def test_a_wrong_gradient_of_one_argument_in_a_tree():
-    text = fails(lambda p: p["a"] * _half(p["b"][1]), {"a": X, "b": [np.asarray(3.0), X]})
-    assert "the gradient of p['b'][1][" in text
-
-
 def test_a_wrong_gradient_of_one_element_in_many():
     n = 1000
 
@@ -283,110 +229,197 @@ def test_a_wrong_gradient_of_one_element_in_many():
     assert text.startswith("f fails: numpy, float64, jvp: ") or "differences" in text
 
 
-def test_a_wrong_gradient_on_one_backend():
-    text = fails(lambda x: half(x) if on(x, "strict") else x**2, X)
-    assert text.startswith(
-        "<lambda> fails: strict, float64, gradient: the gradient of x: 6 of 6 elements differ, "
-        "the worst at [1, 0]: "
-    )
-    assert " as on numpy in float64" in text and "numpy, float64" not in text.replace(
-        "on numpy in float64", ""
-    )
+@func.custom_vjp
+def conjugated(z):
+    return z * z
 
 
-def test_a_lost_gradient_is_shown():
-    text = fails(lambda x: x * x.detach(), X)
-    assert "differences: the gradient of x[" in text
-    assert (
-        "a gradient is lost at" in text and ".detach(): a constant from here on, by request" in text
-    )
+# JAX's, whose conjugate is PyTorch's
+conjugated.defvjp(lambda z: (z * z, z), lambda z, g: (2 * g * z,))
+
+
+def raising(x):
+    raise KeyError("nothing")
+
+
+def cast(x):
+    xp = x.__array_namespace__()
+    return xp.astype(x, xp.float64 if on(x, "strict") else xp.float32)
+
+
+RANDOM, COUNT = np.random.default_rng(0), itertools.count()
+ENDS = np.asarray([0.0, 2.0])
+WRONG = {
+    "a lost gradient": (
+        lambda x: x * x.detach(),
+        (X,),
+        "(?s)differences: the gradient of x.*a gradient is lost at .*"
+        r"\.detach\(\): a constant from here on, by request",
+    ),
+    "a number returned": (
+        lambda x: math.fsum([1.0, float(x.sum())]),
+        (X,),
+        "numpy, float64, values: the function returns no array, but float. What has left as a "
+        "Python number has no derivative",
+    ),
+    "a value on one backend": (
+        lambda x: x**2 + (1e-6 if on(x, "strict") else 0.0),
+        (X,),
+        r"^<lambda> fails: strict, float64, values: the result: 6 of 6 elements differ, the worst "
+        r"at \[1, 1\]: 0.040001.*, expected 0.04",
+    ),
+    "inf on one backend": (
+        lambda x: 1 / x if on(x, "numpy") else x.__array_namespace__().clip(1 / x, max=1e6),
+        (ENDS,),
+        r"strict, float64, values: the result: 1 of 2 elements differ, the worst at \[0\]: "
+        "1000000.0, expected inf as on numpy",
+    ),
+    "a dtype on one backend": (
+        cast,
+        (X,),
+        "strict, float64, values: the result has dtype float64, on numpy float32. Where an "
+        "array is made, say dtype=x.dtype",
+    ),
+    "a gradient on one backend": (
+        lambda x: half(x) if on(x, "strict") else x**2,
+        (X,),
+        r"^<lambda> fails: strict, float64, gradient: the gradient of x: 6 of 6 elements differ, "
+        r"the worst at \[1, 0\]: .* as on numpy in float64",
+    ),
+    "a complex gradient": (conjugated, (Z,), r"numpy, float64, differences: the gradient of z\["),
+    "conversion to NumPy": (
+        lambda x: mg.asarray(np.linalg.norm(np.asarray(x))) * x,
+        (X,),
+        r"(?s)gradient: GradientError: Can't call numpy\(\) on Tensor that requires grad.*"
+        r"\(the function turns an array into one of NumPy, which has no derivative: call the "
+        r"functions of xp = x.__array_namespace__\(\)",
+    ),
+    "an array of NumPy": (
+        lambda x: np.asarray(x.detach()) * 2 if on(x, "strict") else x * 2,
+        (X,),
+        "strict, float64, values: the result is a numpy.ndarray, no array of 'strict': the "
+        "function has left the library",
+    ),
+    "arrays of two libraries": (
+        lambda x: x * X if on(x, "strict") else x,
+        (X,),
+        r"(?s)strict, float64, pure: MixedBackendsError: .*\(an array of another library than that "
+        r"of the arguments: make constants by xp.asarray, with xp = x.__array_namespace__\(\)\)",
+    ),
+    "what raises": (raising, (X,), "^raising fails: numpy, float64, pure: KeyError: 'nothing'"),
+    "what one library lacks": (
+        lambda x: x if on(x, "numpy") else x.__array_namespace__().quux(x),
+        (X,),
+        "the namespace 'multigrad.strict' has no 'quux'",
+    ),
+    "a shape on one backend": (
+        lambda x: x.reshape((6,)) if on(x, "strict") else x,
+        (X,),
+        r"strict, float64, values: the result has shape \(6,\), on numpy \(2, 3\)",
+    ),
+    "a structure on one backend": (
+        lambda x: {"a" if on(x, "strict") else "b": x},
+        (X,),
+        r"strict, float64, values: the result has the result\['a'\], on numpy the result\['b'\]",
+    ),
+    "a number on one backend": (
+        lambda x: (x, 2 if on(x, "strict") else 1),
+        (X,),
+        r"strict, float64, values: the result\[1\]: 2, expected 1 as on numpy",
+    ),
+    "a text on one backend": (
+        lambda x: (x, "b" if on(x, "strict") else "a"),
+        (X,),
+        r"the result\[1\] is 'b', on numpy 'a'",
+    ),
+    "an array on one backend": (
+        lambda x: {"a": x, "n": x[0, 0] if on(x, "strict") else 1.0},
+        (X,),
+        r"the result\['n'\] is an array, on numpy a float",
+    ),
+    "the end of the domain": (
+        lambda x: x.__array_namespace__().sqrt(x),
+        (ENDS,),
+        "The function is not finite beside this point.",
+    ),
+    "no differences": (
+        lambda x: 1 / x,
+        (ENDS,),
+        r"<lambda> fails: numpy, float64, differences: the result\[0\] is inf at these arguments, "
+        "where there are no differences.",
+    ),
+    "random numbers": (
+        lambda x: x * float(RANDOM.normal()),
+        (X,),
+        "^<lambda> fails: numpy, float64, pure: two calls with the same arguments disagree, the "
+        "result: 6 of 6 elements differ.* Draw random numbers outside, and pass them as an argument",
+    ),
+    "shapes that change": (
+        lambda x: x[: 1 + next(COUNT) % 2],
+        (X,),
+        "two calls with the same arguments disagree, the result has shapes",
+    ),
+    "structures that change": (
+        lambda x: [x] * (1 + next(COUNT) % 2),
+        (X,),
+        "two calls with the same arguments give different structures",
+    ),
+}
 
 
 @pytest.mark.filterwarnings("ignore:Converting a ")
-def test_a_python_number_in_between():
-    text = fails(lambda x: x * float(x.sum()), X)
-    assert "a gradient is lost at" in text and "float(): a Python number" in text
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named(case):
+    function, arguments, told = WRONG[case]
+    assert re.search(told, fails(function, *arguments))
 
 
-def test_a_number_returned():
-    text = fails(lambda x: math.fsum([1.0, float(x.sum())]), X)
-    assert (
-        "numpy, float64, values: the function returns no array, but float. What has left as a "
-        "Python number has no derivative" in text
-    )
+def test_nan_and_inf_are_compared():
+    x = np.asarray([1.0, math.nan, math.inf, -math.inf])
+
+    def finite(x):
+        xp = x.__array_namespace__()
+        return xp.where(xp.isfinite(x), x, xp.ones_like(x)) ** 2
+
+    passes(finite, x)
+    passes(lambda x: 1 / x, ENDS, checks=("values", "gradient"))
 
 
-def test_a_wrong_value_on_one_backend():
-    text = fails(lambda x: x**2 + (1e-6 if on(x, "strict") else 0.0), X)
-    assert text.startswith(
-        "<lambda> fails: strict, float64, values: the result: 6 of 6 elements differ, the worst "
-        "at [1, 1]: 0.040001"
-    )
-    assert "expected 0.04" in text and "gradient" not in text
+class Square(mg.autograd.Function):
+    """x**2 with all of its rules, of which a test changes one."""
 
-
-def test_a_wrong_dtype_on_one_backend():
-    def f(x):
-        return x.__array_namespace__().astype(
-            x, mg.float32 if not on(x, "strict") else x.__array_namespace__().float64
-        )
-
-    assert (
-        "strict, float64, values: the result has dtype float64, on numpy float32. Where an "
-        "array is made, say dtype=x.dtype" in fails(f, X)
-    )
-
-
-def test_a_gradient_of_a_wrong_shape():
-    @func.custom_vjp
-    def f(x):
+    @staticmethod
+    def forward(x):
         return x**2
 
-    f.defvjp(lambda x: (x**2, x), lambda x, g: (x.__array_namespace__().sum(2 * g * x, axis=0),))
-    text = fails(f, X, dtypes="float32", backends="numpy")
-    assert (
-        text.startswith("f fails: numpy, float32, gradient: ") and "shape" in text.splitlines()[0]
-    ), text
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
 
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x
 
-def test_a_wrong_shape_and_a_wrong_structure_on_one_backend():
-    assert "strict, float64, values: the result has shape (6,), on numpy (2, 3)" in fails(
-        lambda x: x.reshape((6,)) if on(x, "strict") else x, X
-    )
-    assert (
-        "strict, float64, values: the result has the result['a'], on numpy the result['b']"
-        in fails(lambda x: {"a" if on(x, "strict") else "b": x}, X)
-    )
-    assert "strict, float64, values: the result[1]: 2, expected 1 as on numpy" in fails(
-        lambda x: (x, 2 if on(x, "strict") else 1), X
-    )
-    assert "the result[1] is 'b', on numpy 'a'" in fails(
-        lambda x: (x, "b" if on(x, "strict") else "a"), X
-    )
-    assert "the result is an array, on numpy a float" in fails(
-        lambda x: {"a": x, "n": x[0, 0] if on(x, "strict") else 1.0}, X
-    ).replace("['n']", "")
+    @staticmethod
+    def jvp(ctx, t):
+        (x,) = ctx.saved_tensors
+        return t * 2 * x
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x**2, in_dims[0]
 
 
 def test_a_wrong_second_derivative():
-    class Square(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return x**2
-
+    class Wrong(Square):
         @staticmethod
         def backward(ctx, g):
             (x,) = ctx.saved_tensors
             return g * 2 * x.detach()
 
-        @staticmethod
-        def jvp(ctx, t):
-            (x,) = ctx.saved_tensors
-            return t * 2 * x
-
-    text = fails(Square.apply, X, leave_out="vmap")
+    text = fails(Wrong.apply, X, leave_out="vmap")
     assert (
         "numpy, float64, second: the second derivative of args[0], reverse mode twice: 6 of 6 "
         "elements differ" in text
@@ -395,71 +428,34 @@ def test_a_wrong_second_derivative():
 
 
 def test_a_wrong_tangent():
-    class Square(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return x**2
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * 2 * x
-
+    class Wrong(Square):
         @staticmethod
         def jvp(ctx, t):
             (x,) = ctx.saved_tensors
             return t * x
 
-    text = fails(lambda x: Square.apply(x), X, checks=("gradient", "differences", "jvp"))
+    text = fails(lambda x: Wrong.apply(x), X, checks=("gradient", "differences", "jvp"))
     assert text.startswith(
         "<lambda> fails: numpy, float64, jvp: the tangent of the result: 6 of 6 elements "
         "differ, the worst at "
     )
-    without = fails(lambda x: Square.apply(x), X, checks=("gradient", "jvp"))
-    assert (
-        "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>: " in without
-        and " = Re<vjp(g), t>" in without
-    )
+    without = fails(lambda x: Wrong.apply(x), X, checks=("gradient", "jvp"))
+    assert "forward mode is not the adjoint of the gradients: Re<g, jvp(t)>: " in without
+    assert " = Re<vjp(g), t>" in without
 
 
 def test_a_wrong_batching_rule():
-    class Square(mg.autograd.Function):
-        @staticmethod
-        def forward(x):
-            return x**2
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * 2 * x
-
+    class Wrong(Square):
         @staticmethod
         def vmap(info, in_dims, x):
             return x**2 + 1, in_dims[0]
 
-    text = fails(lambda x: Square.apply(x), X, checks="vmap")
-    assert (
-        text.startswith(
-            "<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ"
-        )
-        and "as in a loop" in text
+    passes(lambda x: Square.apply(x), X)
+    text = fails(lambda x: Wrong.apply(x), X, checks="vmap")
+    assert text.startswith(
+        "<lambda> fails: numpy, float64, vmap: the result of a batch: 18 of 18 elements differ"
     )
-
-
-def test_a_wrong_complex_gradient():
-    @func.custom_vjp
-    def square(z):
-        return z * z
-
-    # JAX's, whose conjugate is PyTorch's
-    square.defvjp(lambda z: (z * z, z), lambda z, g: (2 * g * z,))
-    assert "numpy, float64, differences: the gradient of z[" in fails(square, Z)
+    assert "as in a loop" in text
 
 
 def test_branches_on_values():
@@ -483,25 +479,12 @@ def test_branches_on_values():
     passes(f, X[1], backends=("numpy", "jax"), leave_out=("vmap", "jit"))
 
 
-def test_random_functions():
-    random = np.random.default_rng(0)
-    text = fails(lambda x: x * float(random.normal()), X)
-    assert text.startswith(
-        "<lambda> fails: numpy, float64, pure: two calls with the same arguments disagree, the "
-        "result: 6 of 6 elements differ"
-    )
-    assert "Draw random numbers outside, and pass them as an argument" in text
-    calls = []
-    assert "two calls with the same arguments disagree, the result has shapes" in fails(
-        lambda x: calls.append(0) or x[:1, : 1 + len(calls) % 2], X
-    )
-    assert "give different structures" in fails(
-        lambda x: calls.append(0) or [x] * (1 + len(calls) % 2), X
-    )
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", [*LIBRARIES, "jax"])
 def test_a_changed_argument(library):
+    """Also where the arrays of the library are immutable."""
+    if library == "jax":
+        pytest.importorskip("jax")
+
     def f(x, n):
         x[0, 0] = 5.0
         return x * n
@@ -522,58 +505,6 @@ def test_a_changed_argument(library):
         return x
 
     passes(copying, X, backends=library)
-
-
-def test_writing_on_a_library_whose_arrays_are_immutable():
-    pytest.importorskip("jax")
-
-    def copying(x):
-        y = 2 * x
-        y[0, :] = 5.0 * y[1, :]
-        return y
-
-    passes(copying, X, backends="jax")
-
-    def f(x):
-        x[0, 0] = 5.0
-        return x
-
-    assert "jax, float32, pure: the function changes its argument x in place" in fails(
-        f, X, backends="jax", dtypes="float32"
-    )
-
-
-def test_conversion_to_numpy():
-    text = fails(lambda x: mg.asarray(np.linalg.norm(np.asarray(x))) * x, X, backends="numpy")
-    assert "gradient: GradientError: Can't call numpy() on Tensor that requires grad." in text
-    assert (
-        "(the function turns an array into one of NumPy, which has no derivative: call the "
-        "functions of xp = x.__array_namespace__()" in text
-    )
-    returned = fails(lambda x: np.asarray(x) * 2, X, backends="strict")
-    assert (
-        "strict, float64, values: the result is a numpy.ndarray, no array of 'strict': the "
-        "function has left the library" in returned
-    )
-
-
-def test_arrays_of_two_libraries():
-    text = fails(lambda x: x * X, X, dtypes="float64")
-    assert "strict, float64, pure: MixedBackendsError: " in text
-    assert (
-        "(an array of another library than that of the arguments: make constants by xp.asarray, "
-        "with xp = x.__array_namespace__())" in text
-    )
-
-
-def test_what_raises_is_named():
-    def f(x):
-        raise KeyError("nothing")
-
-    assert fails(f, X).startswith("f fails: numpy, float64, pure: KeyError: 'nothing'")
-    assert "the namespace 'multigrad.strict' has no 'quux'" in fails(
-        lambda x: x if on(x, "numpy") else x.__array_namespace__().quux(x), X
-    )
 
 
 def test_an_assertion_of_the_function_itself_is_told_from_one_about_it():
@@ -650,25 +581,6 @@ def test_a_kink_is_told_from_a_wrong_gradient():
     passes(f, np.asarray([1.0, 1e-5]))  # shorter steps do not cross it
 
 
-def test_a_jump():
-    text = fails(
-        lambda x: x + x.__array_namespace__().astype(x >= 0, x.dtype),
-        np.asarray([1.0, 0.0]),
-        dtypes="float64",
-    )
-    assert (
-        "The function is not smooth at this point" in text
-        or "The differences depend on their step" in text
-    )
-
-
-def test_a_point_at_the_end_of_the_domain():
-    text = fails(
-        lambda x: x.__array_namespace__().sqrt(x), np.asarray([1.0, 0.0]), dtypes="float64"
-    )
-    assert "The function is not finite beside this point." in text
-
-
 # ----- tolerances -----
 
 
@@ -678,10 +590,6 @@ def test_float32_has_a_tolerance_of_its_own():
         return xp.sum(xp.exp(x) / xp.sum(xp.exp(x)) * x)
 
     passes(f, X)
-
-    def coarse(x):
-        xp = x.__array_namespace__()
-        return xp.astype(xp.round(x * 1e5) / 1e5, x.dtype) + 0 * x
 
     rough = lambda x: x + (1e-3 if x.dtype == x.__array_namespace__().float32 else 0.0)
     assert "numpy, float32, values: the result: 6 of 6 elements differ" in fails(rough, X)
@@ -821,12 +729,3 @@ def test_an_array_that_is_made_on_another_device():
 def test_a_variant_may_lack_what_the_function_needs():
     """array_api_strict has flags under which it refuses masks."""
     passes(lambda x: x[x > 0], X, leave_out=("vmap", "differences"))
-
-
-def test_every_failure_has_a_text():
-    """The comparisons of NumPy begin with an empty line."""
-    shown = [
-        testing.Failure("a", "first", ValueError()),
-        testing.Failure("b", "\nNot\nequal", ValueError()),
-    ]
-    assert testing._message("f fails", shown) == "f fails: a: first\nalso b: Not equal"

@@ -190,28 +190,21 @@ def test_a_device_that_is_ignored(operation: str) -> None:
     "operation, wrong",
     [
         ("round", lambda x: mg.floor(x + 0.5)),
-        ("sign", lambda x: mg.where(x < 0, -1.0, 1.0)),
-        ("floor", lambda x: mg.ceil(x) - 1),
         ("maximum", lambda a, b: mg.where(a > b, a, b)),  # which loses a nan
     ],
 )
 def test_values_at_kinks(operation: str, wrong: Any) -> None:
     """A function that is wrong only where it is not smooth."""
-    op = OPS[operation]
     target = Target("numpy")
     target.function = lambda op: wrong  # type: ignore[method-assign]
-    kinks = [
-        c
-        for c in cells.selected("numpy", "short", [operation])
-        if c.check == "kink" and not c.single
-    ]
     failures = []
-    for cell in kinks:
-        try:
-            cell.run(target)
-        except AssertionError as error:
-            failures.append(str(error))
-    assert any("output 0" in text for text in failures), op
+    for cell in cells.selected("numpy", "short", [operation]):
+        if cell.check == "kink" and not cell.single:
+            try:
+                cell.run(target)
+            except AssertionError as error:
+                failures.append(str(error))
+    assert any("output 0" in text for text in failures)
 
 
 def test_an_operation_with_a_keyword_that_no_sample_sets(
@@ -226,7 +219,7 @@ def test_an_operation_with_a_keyword_that_no_sample_sets(
     assert keywords.unsampled(op, [plain]) == ["factor"]
     assert keywords.unsampled(op, [plain, Sample("scaled", np.ones(2), factor=2.0)]) == []
     assert keywords.unsampled(op, [plain, Sample("one", np.ones(2), factor=1.0)]) == ["factor"]
-    monkeypatch.setattr(cells, "samples_of", lambda name: (plain,))
+    monkeypatch.setattr(suite, "samples_of", lambda name: (plain,))
     with pytest.raises(
         AssertionError,
         match="no sample of the operation 'suite.scaled' of .* gives factor another value than "

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 from multigrad_conformance import check_function
-from multigrad_conformance.strategies import FEATURES, Plain, operations, programs
+from multigrad_conformance.strategies import FEATURES, operations, programs
 
 WITHOUT = [
     "branches",
@@ -53,13 +53,6 @@ def test_the_text_is_a_script_that_runs_on_numpy():
                 np.testing.assert_array_equal(x, y)
 
 
-def test_wide_programs_compute_in_double_precision():
-    for program in drawn(4, without=["complex"]):
-        for y in program.plain(wide=True)(*program.points[0]):
-            assert not hasattr(y, "dtype") or y.dtype.kind != "f" or y.dtype == np.float64
-    assert Plain(wide=True).float32 is np.float64
-
-
 def test_features_can_be_left_out():
     found = [p.features for number in range(8) for p in drawn(number)]
     assert set().union(*found) == set(FEATURES)
@@ -83,7 +76,6 @@ def test_wrong_names():
 def test_most_operations_take_part():
     """So a new one does: those whose samples NumPy's function of the same name takes."""
     assert len(operations()) > 100
-    assert {"linalg.solve", "take", "cumulative_sum", "fft.fft", "einsum"} <= set(operations())
 
 
 @pytest.mark.sweep

@@ -12,7 +12,6 @@ from ..sample import Draw, DType, Sample
 
 def scans(draw: Draw) -> Iterator[Sample]:
     yield Sample("axis", draw.real(2, 3), 1)
-    yield Sample("first", draw.real(3, 2), axis=0)
     yield Sample("all", draw.real(2, 3))
     yield Sample("complex", draw.complex(2, 3), axis=-1)
     yield Sample("integers", draw.integers(4))
@@ -24,7 +23,6 @@ def scans(draw: Draw) -> Iterator[Sample]:
 def sliding_window_view(draw: Draw) -> Iterator[Sample]:
     yield Sample("vector", draw.real(5), 3)
     yield Sample("axis", draw.real(2, 5), 2, axis=-1)
-    yield Sample("first", draw.real(4, 2), (3,), axis=(0,))
     yield Sample("all", draw.real(3, 4), (2, 3))
     yield Sample("twice", draw.real(5), (2, 2), axis=(0, 0))
     yield Sample("complex", draw.complex(4), 2)

@@ -116,18 +116,6 @@ def eigh(draw: Draw) -> Iterator[Sample]:
     yield Sample("1x1", np.asarray([[2.0]]), **options)
     yield Sample("0x0", np.zeros((0, 0)), **options)
     yield Sample("empty batch", np.zeros((0, 2, 2)), **options)
-    yield Sample(
-        "values",
-        with_eigenvalues(draw.complex(3, 3), -2.0, 2.0),
-        project=PROJECT,
-        finish=lambda xp, w, v: w,
-    )
-    yield Sample(
-        "vectors",
-        with_eigenvalues(draw.real(3, 3), -2.0, 2.0),
-        project=PROJECT,
-        finish=lambda xp, w, v: projections(xp, w, v)[1],
-    )
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)}, values=False)
     yield Sample(
         "little of the values",
@@ -165,12 +153,6 @@ def eig(draw: Draw) -> Iterator[Sample]:
     yield Sample("1x1", np.asarray([[2.0]]), finish=projections)
     yield Sample("0x0", np.zeros((0, 0)), finish=projections)
     yield Sample("empty batch", np.zeros((0, 2, 2)), finish=projections)
-    yield Sample("values", pair, finish=lambda xp, w, v: w)
-    yield Sample(
-        "vectors",
-        with_diagonal(draw.complex(3, 3)),
-        finish=lambda xp, w, v: projections(xp, w, v)[1],
-    )
     yield Kink("repeated", np.eye(2), gradients={"x": np.full((2, 2), NAN)}, values=False)
     yield Refused(
         "phases",
@@ -200,22 +182,6 @@ def qr(draw: Draw) -> Iterator[Sample]:
         yield Sample(f"wide {kind}".strip(), with_singular_values(make(2, 3)))
         yield Sample(
             f"wide and complete {kind}".strip(), with_singular_values(make(2, 3)), mode="complete"
-        )
-        yield Sample(
-            f"Q {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: q
-        )
-        yield Sample(
-            f"R {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, q, r: r
-        )
-        yield Sample(
-            f"Q of a wide one {kind}".strip(),
-            with_singular_values(make(2, 3)),
-            finish=lambda xp, q, r: q,
-        )
-        yield Sample(
-            f"R of a wide one {kind}".strip(),
-            with_singular_values(make(2, 3)),
-            finish=lambda xp, q, r: r,
         )
     yield Sample(
         "tall and complete",
@@ -248,28 +214,13 @@ def svd(draw: Draw) -> Iterator[Sample]:
         yield Sample(
             f"wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs, **reduced
         )
-        yield Sample(
-            f"full and tall {kind}".strip(), with_singular_values(make(3, 2)), finish=pairs
-        )
-        yield Sample(
-            f"full and wide {kind}".strip(), with_singular_values(make(2, 3)), finish=pairs
-        )
-        for m, n, shape in ((3, 2, "tall"), (2, 3, "wide"), (3, 3, "square")):
-            yield Sample(
-                f"U of a {shape} one {kind}".strip(),
-                with_singular_values(make(m, n)),
-                finish=left,
-                **reduced,
-            )
-            yield Sample(
-                f"Vh of a {shape} one {kind}".strip(),
-                with_singular_values(make(m, n)),
-                finish=right,
-                **reduced,
-            )
-        yield Sample(
-            f"S {kind}".strip(), with_singular_values(make(3, 2)), finish=lambda xp, u, s, vh: s
-        )
+        for m, n, shape in ((3, 2, "tall"), (2, 3, "wide")):
+            x = with_singular_values(make(m, n))
+            yield Sample(f"full and {shape} {kind}".strip(), x, finish=pairs)
+        for m, n, shape in ((3, 2, "tall"), (2, 3, "wide")):
+            for vectors, finish in (("U", left), ("Vh", right)):
+                label, x = f"{vectors} of a {shape} one", with_singular_values(make(m, n))
+                yield Sample(f"{label} {kind}".strip(), x, finish=finish, **reduced)
     yield Sample("batch", with_singular_values(draw.complex(2, 1, 3, 2)), finish=pairs, **reduced)
     yield Sample("1x1", np.asarray([[-2.0]]), finish=pairs)
     yield Sample("0x0", np.zeros((0, 0)), finish=pairs)

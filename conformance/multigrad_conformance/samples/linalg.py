@@ -58,11 +58,8 @@ def square(draw: Draw) -> Iterator[Sample]:
 def polynomial(draw: Draw) -> Iterator[Sample]:
     """Yield samples for determinants, which singular matrices have as well."""
     yield from square(draw)
-    yield Sample("identity", np.eye(4))
     yield Sample("rank 2 of 3", with_values(draw.real(3, 3), 2.0, 1.0, 0.0))
     yield Sample("rank 3 of 4", with_values(draw.complex(4, 4), 2.0, 1.0, 1.0, 0.0))
-    yield Sample("rank 2 of 4", with_values(draw.real(4, 4), 2.0, 1.0, 0.0, 0.0))
-    yield Sample("rank 1 of 4", with_values(draw.complex(4, 4), 2.0, 0.0, 0.0, 0.0))
     yield Sample("zeros", np.zeros((2, 2)))
 
 
@@ -83,7 +80,6 @@ def adjugate_tangent(draw: Draw) -> Iterator[Sample]:
     yield Sample("batch", regular(draw, 2, 1, 3, 3), draw.real(2, 1, 3, 3))
     yield Sample("number", np.asarray([[-1.5]]), np.asarray([[2.0]]))
     yield Sample("4 by 4", regular(draw, 4, 4), draw.real(4, 4))
-    yield Sample("complex 4 by 4", complex_regular(draw, 4, 4), draw.complex(4, 4))
     yield Sample("identity", np.eye(4), draw.real(4, 4))
     yield Sample("singular 3 by 3", with_values(draw.real(3, 3), 2.0, 0.0, 0.0), draw.real(3, 3))
     yield Sample(
@@ -111,17 +107,14 @@ def solve(draw: Draw) -> Iterator[Sample]:
     yield Sample("matrix", regular(draw, 3, 3), draw.real(3, 2))
     yield Sample("complex", complex_regular(draw, 2, 2), draw.complex(2, 3))
     yield Sample("vector", regular(draw, 3, 3), draw.real(3))
-    yield Sample("complex vector", complex_regular(draw, 2, 2), draw.complex(2))
     yield Sample("batch", regular(draw, 2, 2, 2), draw.real(2, 2, 3))
     yield Sample("batch,vector", regular(draw, 3, 2, 2), draw.real(2))
     yield Sample("batch,matrix", regular(draw, 2, 2, 2), draw.real(2, 3))
-    yield Sample("matrix,batch", regular(draw, 2, 2), draw.real(3, 2, 1))
     yield Sample("square,batch of squares", regular(draw, 2, 2), draw.real(2, 2, 2))
     yield Sample("broadcast batches", complex_regular(draw, 2, 1, 2, 2), draw.complex(3, 2, 1))
     yield Sample("real,complex", regular(draw, 2, 2), draw.complex(2, 2))
     yield Sample("complex,real", complex_regular(draw, 2, 2), draw.real(2))
     yield Sample("no matrices", np.zeros((0, 2, 2)), draw.real(2, 1))
-    yield Sample("no columns", regular(draw, 2, 2), np.zeros((2, 0)))
     yield Sample("0 by 0", np.zeros((0, 0)), np.zeros((0, 2)))
 
 
@@ -130,20 +123,12 @@ def pinv(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", complex_regular(draw, 2, 3))
     yield Sample("wide", regular(draw, 2, 3))
     yield Sample("square", regular(draw, 2, 2))
-    yield Sample("complex tall", complex_regular(draw, 3, 2))
     yield Sample("batch", regular(draw, 1, 4, 2, 3))
-    yield Sample(
-        "rank 2 of 3",
-        with_values(draw.real(4, 3), 2.0, 1.0, 0.0),
-        project={"x": partial(of_rank, 2)},
-        checks=FIRST,
-    )
-    yield Sample(
-        "complex, rank 1 of 2",
-        with_values(draw.complex(2, 3), 1.5, 0.0),
-        project={"x": partial(of_rank, 1)},
-        checks=FIRST,
-    )
+    for label, rank, x in (
+        ("rank 2 of 3", 2, with_values(draw.real(4, 3), 2.0, 1.0, 0.0)),
+        ("complex, rank 1 of 2", 1, with_values(draw.complex(2, 3), 1.5, 0.0)),
+    ):
+        yield Sample(label, x, project={"x": partial(of_rank, rank)}, checks=FIRST)
     yield Sample("rtol", regular(draw, 3, 2), rtol=0.01)
     yield Sample("rtols", regular(draw, 2, 3, 2), rtol=np.asarray([0.01, 0.02]))
     yield Sample(
@@ -170,7 +155,6 @@ def cross(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(2, 3), draw.complex(2, 3))
     yield Sample("axis", draw.real(3, 2), draw.real(3, 2), axis=-2)
     yield Sample("broadcast", draw.real(2, 3), draw.real(3))
-    yield Sample("broadcast both", draw.complex(2, 1, 3), draw.real(4, 3), axis=-1)
     yield Sample("real,complex", draw.real(3), draw.complex(3))
     yield Sample("integers", draw.integers(3), draw.integers(3))
     yield Sample("empty", np.zeros((0, 3)), draw.real(3))
@@ -193,7 +177,6 @@ def diagonal(name: str, draw: Draw) -> Iterator[Sample]:
         yield Sample(f"wide, offset {offset}", draw.real(2, 4), offset=offset)
         yield Sample(f"tall, offset {offset}", draw.real(2, 4, 2), offset=offset)
     yield Sample("offset beyond", draw.real(2, 3), offset=3)
-    yield Sample("offset far below", draw.real(2, 3), offset=-5)
     yield Sample("integers", draw.integers(3, 3))
     yield Sample("no rows", np.zeros((2, 0, 3)), offset=1)
     if name == "trace":
@@ -204,10 +187,8 @@ def vector_norm(draw: Draw) -> Iterator[Sample]:
     yield Sample("all", draw.nonzero(2, 3))
     yield Sample("complex", draw.complex(2, 3))
     yield Sample("axis", draw.nonzero(2, 3), axis=0)
-    yield Sample("axis from the end", draw.complex(2, 3), axis=-2)
     yield Sample("axes", draw.nonzero(2, 3, 2), axis=(-1, 0))
     yield Sample("keepdims", draw.nonzero(2, 3), keepdims=True)
-    yield Sample("keepdims of axes", draw.nonzero(2, 2, 2), axis=(0, -1), keepdims=True, ord=3)
     yield Sample("no axes", draw.nonzero(2, 2), axis=())
     yield Sample("0-d", draw.nonzero())
     for ord in (1, 3, 4, 2.5, 1.5, 0.5, -1, -2, -0.5, INF, -INF):
@@ -307,23 +288,16 @@ KINKS: dict[str, list[Kink]] = {
             ord=-INF,
             gradients={"x": [[0.5, -0.5, 0]]},
         ),
-        Kink(
-            "an element of 0, ord 1",
-            [0.0, 3.0],
-            ord=1,
-            gradients={"x": [0, 1]},
-            second={"x": [0, 0]},
+        *(
+            Kink(
+                f"an element of 0, ord {ord}",
+                [0.0, 3.0],
+                ord=ord,
+                gradients={"x": [0, float(ord > 0)]},
+                second={"x": [0, 0]} if ord >= 1 else {},
+            )
+            for ord in (1, 1.5, 0.5, -1, -0.5)
         ),
-        Kink(
-            "an element of 0, ord 1.5",
-            [0.0, 3.0],
-            ord=1.5,
-            gradients={"x": [0, 1]},
-            second={"x": [0, 0]},
-        ),
-        Kink("an element of 0, ord 0.5", [0.0, 3.0], ord=0.5, gradients={"x": [0, 1]}),
-        Kink("an element of 0, ord -1", [0.0, 3.0], ord=-1, gradients={"x": [0, 0]}),
-        Kink("an element of 0, ord -0.5", [0.0, 3.0], ord=-0.5, gradients={"x": [0, 0]}),
         Kink("ord 0", [0.0, 3.0], ord=0, gradients={"x": [0, 0]}),
     ],
     "matrix_norm": [
