@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,22 @@ class Page(HTMLParser):
             self.json += data
         elif tag not in ("script", "style"):
             self.text += data
+
+
+def alone(html: str) -> Page:
+    """The page, which loads nothing from outside."""
+    page = Page(html)
+    assert not re.search(
+        r"https?:|//cdn|@import|\bfetch\(|XMLHttpRequest|import\(|url\((?!#)", html
+    )
+    outside = {"src", "href", "srcset", "action", "data", "xlink:href", "poster"}
+    assert not [
+        (tag, name)
+        for tag, name, _ in page.attributes
+        if name in outside or name.startswith("on") or tag in ("link", "iframe", "img", "object")
+    ]
+    assert page.scripts == 2
+    return page
 
 
 def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tuple[Run, Page]:

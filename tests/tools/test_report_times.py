@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from report_pages import HOSTILE, Page, run
+from report_pages import Page, run
 
 from multigrad.tools.profiler import BACKWARD, FORWARD, USER
 from multigrad.tools.profiler.events import EventList, FunctionEvent
@@ -218,13 +218,6 @@ def test_deep_programs(tmp_path: Path) -> None:
     )
     _, page = run(tmp_path, text)
     assert max(b[0] for b in page.data["flame"]) >= 700
-
-
-def test_hostile_source_stays_text(tmp_path: Path) -> None:
-    text = f"import numpy as np, multigrad as mg\nmg.sum(mg.asarray(np.ones(3)))  # {HOSTILE}\n"
-    it, page = run(tmp_path, text)
-    assert any(HOSTILE in r[1] for r in page.data["source"][0]["rows"] if r)
-    assert page.scripts == 2 and "<img" not in it.html
 
 
 def test_the_page_has_both_modes_and_the_trace(trained: tuple[Run, Page]) -> None:
