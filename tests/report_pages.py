@@ -1,9 +1,12 @@
-"""The page of a run, read back: its data, text and attributes."""
+"""The page of a run, read back: its data, text and attributes; and the commands that tell of a run."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,7 @@ from multigrad import script
 from multigrad.tools.report.run import Run
 
 REPOSITORY = Path(__file__).parents[1]
-
-
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'@DATA@"
 VOID = {"meta", "input", "br"}
 
 
@@ -80,4 +82,15 @@ def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tu
     return it, Page(it.html)
 
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'@DATA@"
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m multigrad` in a folder."""
+    path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "multigrad", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+        timeout=300,
+    )

@@ -81,43 +81,6 @@ def test_the_median_of_the_ratios_within_rounds_is_judged(module, made_up):
     assert not module("judging").of_result(often)[0].met
 
 
-def test_a_peer_that_is_not_installed_is_named_and_judges_nothing(module, made_up):
-    judging = module("judging")
-    result = made_up(
-        {"multigrad": [4.0] * 7, "torch": [10.0] * 7}, ("torch", 0.5), ("HIPS autograd", 0.2)
-    )
-    assert [v.aim for v in judging.of_result(result)] == ["<= 0.5 x torch"]
-    assert judging.skipped(result.case) == ["made up, a case: HIPS autograd is not installed"]
-    text = judging.summary(judging.of_result(result), judging.skipped(result.case))
-    assert (
-        "1 of 1 aims met" in text
-        and "Not judged, 1:" in text
-        and "HIPS autograd is not installed" in text
-    )
-    assert judging.status(judging.of_result(result)) == 0
-
-
-def test_programs_are_judged_by_their_median_and_next_to_numpy_where_that_is_most_of_the_time(
-    module, made_up
-):
-    judging = module("judging")
-    # 3 x hand: the overhead is most of it
-    fast = made_up({"multigrad": [3.0] * 7, "hips": [10.0] * 7, "hand": [1.0] * 7})
-    middle = made_up({"multigrad": [4.0] * 7, "hips": [10.0] * 7, "hand": [3.6] * 7})  # 1.11 x
-    slow = made_up({"multigrad": [9.0] * 7, "hips": [10.0] * 7, "hand": [7.0] * 7})  # 1.29 x
-    verdicts, named = judging.of_programs(
-        [fast, middle, slow], "hand", {"hips": 0.45, "torch": 0.8}
-    )
-    assert [(v.aim, v.met) for v in verdicts] == [
-        ("<= 0.45 x hips", True),
-        ("<= 1.15 x hand", True),
-        ("<= 1.15 x hand", False),
-    ]
-    assert verdicts[0].share == pytest.approx(0.4 / 0.45)
-    assert named == ["real programs, the median: torch is not installed"]
-    assert not judging.of_programs([fast, slow, slow], "hand", {"hips": 0.45})[0][0].met
-
-
 def test_peers_that_disagree_are_not_timed(module):
     measure = module("measure")
     case = measure.Case(

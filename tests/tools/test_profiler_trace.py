@@ -131,14 +131,6 @@ def test_tasks_have_rows_of_their_own(tmp_path):
     assert all({"multiply", "add", "AddBackward"} <= names for names in found)
 
 
-def test_nothing_ran(tmp_path):
-    with profile() as prof:
-        pass
-    assert calls_of(exported(prof, tmp_path)) == []
-    EventList([]).export_chrome_trace(tmp_path / "list.json")
-    assert [e["ph"] for e in json.loads((tmp_path / "list.json").read_text())] == ["M"]
-
-
 # Tables
 
 

@@ -4,15 +4,12 @@ the way of the script.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report_pages import HOSTILE, REPOSITORY, Page, alone, run
+from report_pages import HOSTILE, Page, alone, command, run
 
 from multigrad import cli, observe
 from multigrad.tools.profiler.recorder import MEMORY_EVENT_NAME
@@ -259,18 +256,6 @@ def test_looking_keeps_no_array(tmp_path: Path) -> None:
     assert page.data["memory"]["peak"][1] < 5 * 1000 * 30 * 8
 
 
-def test_func_grad_is_seen(tmp_path: Path) -> None:
-    text = (
-        "import numpy as np, multigrad as mg\n"
-        "from multigrad import func\n"
-        "print(func.grad(lambda x: mg.sum(mg.sin(x)))(np.ones(4)))\n"
-    )
-    _, page = run(tmp_path, text)
-    assert (
-        page.data["graph"].startswith("before pass 1 of 1") and "2 operations" in page.data["graph"]
-    )
-
-
 def test_jax(tmp_path: Path) -> None:
     pytest.importorskip("jax")
     text = (
@@ -330,25 +315,9 @@ def test_long_lines_of_memory_are_thinned_around_their_extremes() -> None:
     )
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "multigrad", "profile", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=env,
-        check=False,
-        timeout=300,
-    )
-
-
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(f"import os\nos.chdir('/')\n{TRAIN}sys.exit(3)\n")
-    found = command(tmp_path, "train.py", "--output", "of the script")
+    found = command(tmp_path, "profile", "train.py", "--output", "of the script")
     assert found.returncode == 3 and found.stdout == "done ['--output', 'of the script']\n", (
         found.stderr
     )

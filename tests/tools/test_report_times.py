@@ -220,17 +220,9 @@ def test_deep_programs(tmp_path: Path) -> None:
     assert max(b[0] for b in page.data["flame"]) >= 700
 
 
-def test_the_page_has_both_modes_and_the_trace(trained: tuple[Run, Page]) -> None:
-    it, page = trained
-    assert (
-        "prefers-color-scheme: dark" in it.html
-        and "data-theme=dark" in it.html
-        and "width=device-width" in it.html
-    )
-    ids = [value for _, name, value in page.attributes if name == "id"]
-    assert {"dark", "save", "parts", "lines", "source", "stacks"} <= set(ids) and len(ids) == len(
-        set(ids)
-    )
+def test_the_page_has_both_modes(trained: tuple[Run, Page]) -> None:
+    it, _ = trained
+    assert "prefers-color-scheme: dark" in it.html and "data-theme=dark" in it.html
     used = set(re.findall(r"var\(--([a-z-]+)\)|inked\(\"([a-z]+)\"\)", it.html))
     assert {a or b for a, b in used} <= set(re.findall(r"--([a-z-]+):", it.html)), (
         "every colour is defined"
