@@ -1,4 +1,4 @@
-"""Every function of array-api-extra, as a table; test_array_api_extra.py has more about each."""
+"""Every function of array-api-extra, as a table; test_array_api_extra.py has more about some."""
 
 from __future__ import annotations
 

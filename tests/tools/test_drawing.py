@@ -152,6 +152,8 @@ def test_what_is_packed_or_freed_is_not_opened() -> None:
         packed = mg.sin(w)
     tip = named(graph.draw(packed))["SinBackward"].tip
     assert any("held by saved-tensor hooks" in line for line in tip) and not opened
+    checkpointed = graph.draw(mg.func.checkpoint(mg.sin)(w + 1.0))
+    assert "saved argument of a checkpoint" in str([b.tip for b in checkpointed.boxes])
     y = mg.sin(w)
     y.backward()
     assert named(graph.draw(y))["SinBackward"].tip[-1] == "its saved arrays are freed"

@@ -289,6 +289,15 @@ def test_a_graph_that_cannot_be_looked_at_does_not_stop_the_script(
     assert it.status == 0 and "RuntimeError: not today" in page.data["graph"]
 
 
+def test_graphs_are_not_looked_at_where_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("multigrad.tools.report.watch.GRACE", -(10**15))
+    _, page = run(tmp_path, TRAIN)
+    assert page.data["saved"] is None and page.data["graph"] == ""
+    assert dict(page.data["summary"])["backward"].endswith("3 passes")
+
+
 def test_many_events(tmp_path: Path) -> None:
     text = (
         "import numpy as np, multigrad as mg\n"
