@@ -1,5 +1,5 @@
 """Ten tasks: the README links a page for each, and the code that does it stands on that page.
-test_pages.py and test_readme.py run the pages.
+test_pages.py runs the pages.
 """
 
 from __future__ import annotations
