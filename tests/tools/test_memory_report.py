@@ -217,6 +217,11 @@ def test_the_estimate_for_a_chain() -> None:
     assert c.kept == c.between + c.largest and c.saved == c.now - c.kept
 
 
+def test_nothing_to_save() -> None:
+    c = memory_report(mg.asarray([1.0], requires_grad=True)).checkpointing
+    assert (c.segments, c.now, c.kept, c.saved) == (1, 0, 0, 0)
+
+
 # The whole
 
 
