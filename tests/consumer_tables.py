@@ -14,6 +14,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,6 @@ from consumer_checks import cotangent, differences, floating, values
 import multigrad as mg
 from multigrad.autograd.graph import allow_mutation_on_saved_tensors
 from multigrad.errors import BackendError
-
-__all__ = ["REASONS", "Call", "Outcome", "Reason", "Setting", "Table", "read_outcomes"]
 
 FOLDER = Path(__file__).parent / "consumers"
 SWITCHED = os.environ.get("SCIPY_ARRAY_API", "").lower() in ("1", "true")
@@ -342,27 +341,21 @@ class Table:
         return test_calls
 
 
+def check(backend: str, function: Callable[..., Any], *args: Any) -> None:
+    """Assert that a call of no table has the right values and the right gradient."""
+    call = Call("", function, args)
+    assert Table("", "", [call]).outcome(call, backend) == Outcome("Tensor", "checked")
+
+
 # ----- what is compared -----
 
 
-def quiet() -> Any:
-    caught = warnings.catch_warnings(record=True)
-    return _Quiet(caught)
-
-
-class _Quiet:
+@contextmanager
+def quiet() -> Iterator[list[warnings.WarningMessage]]:
     """Records warnings, each time; a library's own go nowhere."""
-
-    def __init__(self, caught: Any) -> None:
-        self._caught = caught
-
-    def __enter__(self) -> Any:
-        heard = self._caught.__enter__()
+    with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        return heard
-
-    def __exit__(self, *error: Any) -> None:
-        self._caught.__exit__(*error)
+        yield heard
 
 
 def leaves(result: Any) -> list[Any]:

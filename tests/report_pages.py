@@ -1,8 +1,12 @@
-"""The page of a run, read back: its data, text and attributes."""
+"""The page of a run, read back: its data, text and attributes; and the commands that tell of a run."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,7 @@ from multigrad import script
 from multigrad.tools.report.run import Run
 
 REPOSITORY = Path(__file__).parents[1]
-
-
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'@DATA@"
 VOID = {"meta", "input", "br"}
 
 
@@ -49,6 +52,22 @@ class Page(HTMLParser):
             self.text += data
 
 
+def alone(html: str) -> Page:
+    """The page, which loads nothing from outside."""
+    page = Page(html)
+    assert not re.search(
+        r"https?:|//cdn|@import|\bfetch\(|XMLHttpRequest|import\(|url\((?!#)", html
+    )
+    outside = {"src", "href", "srcset", "action", "data", "xlink:href", "poster"}
+    assert not [
+        (tag, name)
+        for tag, name, _ in page.attributes
+        if name in outside or name.startswith("on") or tag in ("link", "iframe", "img", "object")
+    ]
+    assert page.scripts == 2
+    return page
+
+
 def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tuple[Run, Page]:
     path = folder / name
     path.write_text(text)
@@ -63,4 +82,15 @@ def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tu
     return it, Page(it.html)
 
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'@DATA@"
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m multigrad` in a folder."""
+    path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "multigrad", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+        timeout=300,
+    )

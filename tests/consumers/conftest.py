@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SWITCHED = os.environ.get("SCIPY_ARRAY_API", "").lower() in ("1", "true")
-IN_SCIPYS_MODE = ["test_scipy*.py", "test_calls_sklearn.py"]
+IN_SCIPYS_MODE = ["test_scipy_*.py", "test_calls_sklearn.py"]
 collect_ignore_glob = ["test_in_scipys_mode.py"] if SWITCHED else IN_SCIPYS_MODE
 
 

@@ -1,7 +1,8 @@
-"""Every function of array-api-extra, as a table; test_array_api_extra.py has more about each."""
+"""Every function of array-api-extra, as a table; test_array_api_extra.py has more about some."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import array_api_compat
@@ -70,3 +71,20 @@ CALLS = [
 
 TABLE = Table("array-api-extra", "array_api_extra", CALLS)
 test_calls = TABLE.test()
+
+
+def test_no_function_is_left_out() -> None:
+    functions = {
+        name
+        for name in xpx.__all__
+        if callable(getattr(xpx, name)) and not inspect.ismodule(getattr(xpx, name))
+    }
+    assert functions == {call.name for call in CALLS}
+
+
+@pytest.mark.sweep
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_on_jax_as_on_numpy(call: Call) -> None:
+    pytest.importorskip("jax", reason="jax is an optional backend")
+    assert TABLE.outcome(call, "jax") == TABLE.outcome(call, "numpy")

@@ -1,5 +1,5 @@
-"""The Makefile's environments: which plugins `make test` installs, which `make test-backends` does,
-and that there is one PyTorch for all.
+"""The Makefile's environments: which plugins `make test` installs, and which `make test-backends`
+does.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ APART = re.findall(r"^APART := (.*)$", MAKEFILE, re.M)[0].split()
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
-def planned(*words: str, version: str = "3.11") -> str:
+def planned(*words: str) -> str:
     """What make would run for these targets, from nothing."""
     clean = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
     done = subprocess.run(
-        ["make", "-n", "-B", f"VERSION={version}", f"PYTHON={sys.executable}", *words],
+        ["make", "-n", "-B", "VERSION=3.11", f"PYTHON={sys.executable}", *words],
         cwd=ROOT,
         env=clean,
         capture_output=True,
@@ -77,38 +77,6 @@ def test_the_backends_have_an_environment_of_their_own() -> None:
         )
 
 
-def test_there_is_one_pytorch() -> None:
-    """That of the tests of parity; the environment of the backends has it on its path."""
-    text = planned("test-parity", "test-torch")
-    assert text.count("torch==") == 2, "the message, and the command"  # of one installation
-    assert re.search(r'echo "[^"]*/\.venv/3\.11/torch" > .*torch\.pth', text)
-    assert "--no-deps -e plugins/multigrad-torch" in text, "pip would bring another one"
-
-
-def test_backends_are_chosen_by_name() -> None:
-    text = planned("test-backends", "BACKENDS=torch")
-    assert "--multigrad-backend torch" in text and "--multigrad-backend dask" not in text
-    run = (ROOT / ".ci" / "run").read_text()
-    assert re.search(r"^for stage in .*\btest-backends;", run, re.M) and "make $stage <" in run
-    every = planned("test-backends")
-    assert all(f"--multigrad-backend {name}" in every for name in ("dask", "mparray", "torch"))
-
-
-def test_the_long_level_takes_every_sample() -> None:
-    text = planned("test-torch", "LEVEL=long")
-    assert (
-        "--multigrad-samples full" in text and "not special." not in text and "not slow" not in text
-    )
-    assert '-k "not special."' in planned("test-torch")
-
-
-def test_a_certificate_goes_to_its_plugin() -> None:
-    assert (
-        "--multigrad-backend torch --multigrad-samples full --multigrad-json "
-        "plugins/multigrad-torch/conformance.json" in planned("certificates", "BACKENDS=torch")
-    )
-
-
 @pytest.mark.parametrize("name", ["dask", "mparray", "torch"])
 def test_a_certificate_is_of_the_full_level(name: str) -> None:
     """Every test of the level has a result, but for special functions, and none has failed."""
@@ -119,30 +87,3 @@ def test_a_certificate_is_of_the_full_level(name: str) -> None:
     assert not failed
     assert all(i.startswith("special.") for i in found["backends"][name]["not run"])
     assert "full samples" in (folder / "conformance.md").read_text()
-
-
-def test_a_gpu_runs_pytorch_too() -> None:
-    lines = planned("test-gpu", ".venv/gpu/.ready")
-    assert (
-        "for backend in cupy torch; do" in lines
-        and "benchmarks/results/conformance-$backend.json" in lines
-    )
-    (line,) = set(installed(lines))
-    assert (
-        "-e plugins/multigrad-torch" in line
-        and "torch==2.13.0" in line
-        and "cupy-cuda12x[ctk]" in line
-    )
-
-
-def test_a_machine_without_a_gpu_is_told() -> None:
-    clean = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
-    words = ["make", "test-gpu", f"PYTHON={sys.executable}"]
-    done = subprocess.run(
-        words, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=300, check=False
-    )
-    if shutil.which("nvidia-smi") is None:
-        assert (
-            done.returncode
-            and "make test-gpu: this machine has no GPU that nvidia-smi can see." in done.stdout
-        )

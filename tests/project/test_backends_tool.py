@@ -1,4 +1,4 @@
-"""tools/backends.py: the plugins that it writes, and the rows of its table.
+"""tools/backends.py: the plugins that it writes, and its table.
 
 It installs and runs libraries by hand only.
 """
@@ -27,23 +27,6 @@ def test_the_plugin_names_its_backend(name: str) -> None:
         f"multigrad_trial_{name}:make",
     )
     assert callable(names["make"])
-
-
-def test_rows() -> None:
-    errors = (
-        "AttributeError: backend 'x' has no function for 'fft.fft'",
-        "Odd: thing",
-        "TimeoutError: more than 10 seconds",
-    )
-    outcomes = dict(zip("abcd", ("", *errors), strict=True))
-    row = tool.row("sparse", {"version": "1.0", "tests": 4, "outcomes": outcomes})
-    assert row == "| sparse | 1.0 | 8 | 1 | 3 | operations that it lacks 1, Odd 1, too slow 1 |"
-    assert "1 of 4 of 9 tests, in the time given" in tool.row(
-        "sparse", {"version": "1.0", "tests": 9, "outcomes": outcomes}
-    )
-    assert "none ran: ImportError" in tool.row(
-        "sparse", {"version": "1.0", "tests": 0, "outcomes": {}, "error": "ImportError: no"}
-    )
 
 
 def test_the_page_has_a_row_for_each_library() -> None:

@@ -55,16 +55,10 @@ def made_up(module):
     return make
 
 
-def verdicts_of(module, result) -> list:
-    return module("judging").of_result(result)
-
-
-@pytest.mark.parametrize(
-    ("ours", "met"), [(4.0, True), (5.0, True), (5.24, True), (5.26, False), (9.0, False)]
-)
+@pytest.mark.parametrize(("ours", "met"), [(5.24, True), (5.26, False)])
 def test_a_ratio_may_exceed_its_aim_by_five_percent(module, made_up, ours, met):
     result = made_up({"multigrad": [ours] * 7, "torch": [10.0] * 7}, ("torch", 0.5))
-    (verdict,) = verdicts_of(module, result)
+    (verdict,) = module("judging").of_result(result)
     assert verdict.met == met
     assert [shown for _, _, shown in result.verdicts()] == [met]  # the tables have the same rule
     assert module("judging").status([verdict]) == (0 if met else 1)
@@ -76,82 +70,15 @@ def test_the_median_of_the_ratios_within_rounds_is_judged(module, made_up):
     """
     slowing = [1.0, 1.0, 3.0, 3.0, 9.0, 9.0, 9.0]
     steady = made_up({"multigrad": slowing, "torch": [2 * t for t in slowing]}, ("torch", 0.5))
-    assert [v.share for v in verdicts_of(module, steady)] == pytest.approx([1.0])
+    assert [v.share for v in module("judging").of_result(steady)] == pytest.approx([1.0])
     disturbed = made_up(
         {"multigrad": [1.0, 50.0, 1.0, 1.0, 70.0, 1.0, 90.0], "torch": [2.0] * 7}, ("torch", 0.5)
     )
-    assert verdicts_of(module, disturbed)[0].met
+    assert module("judging").of_result(disturbed)[0].met
     often = made_up(
         {"multigrad": [1.0, 50.0, 1.0, 1.0, 70.0, 60.0, 90.0], "torch": [2.0] * 7}, ("torch", 0.5)
     )
-    assert not verdicts_of(module, often)[0].met
-
-
-@pytest.mark.parametrize(("ours", "met"), [(6.0, True), (6.29, True), (6.31, False)])
-def test_an_aim_may_allow_a_constant_on_top(module, made_up, ours, met):
-    """2.5 x 2 us + 1 us is 6 us, and five percent more 6.3."""
-    (verdict,) = verdicts_of(
-        module, made_up({"multigrad": [ours] * 7, "numpy": [2.0] * 7}, ("numpy", 2.5, 1e-6))
-    )
-    assert verdict.met == met
-    assert verdict.aim == "<= 2.5 x numpy + 1 us"
-
-
-def test_every_aim_counts(module, made_up):
-    result = made_up(
-        {"multigrad": [4.0] * 7, "torch": [10.0] * 7, "hips": [10.0] * 7},
-        ("torch", 0.5),
-        ("hips", 0.2),
-    )
-    assert [v.met for v in verdicts_of(module, result)] == [True, False]
-    assert module("judging").status(verdicts_of(module, result)) == 1
-
-
-def test_a_peer_that_is_not_installed_is_named_and_judges_nothing(module, made_up):
-    judging = module("judging")
-    result = made_up(
-        {"multigrad": [4.0] * 7, "torch": [10.0] * 7}, ("torch", 0.5), ("HIPS autograd", 0.2)
-    )
-    assert [v.aim for v in judging.of_result(result)] == ["<= 0.5 x torch"]
-    assert judging.skipped(result.case) == ["made up, a case: HIPS autograd is not installed"]
-    text = judging.summary(judging.of_result(result), judging.skipped(result.case))
-    assert (
-        "1 of 1 aims met" in text
-        and "Not judged, 1:" in text
-        and "HIPS autograd is not installed" in text
-    )
-    assert judging.status(judging.of_result(result)) == 0
-
-
-def test_programs_are_judged_by_their_median_and_next_to_numpy_where_that_is_most_of_the_time(
-    module, made_up
-):
-    judging = module("judging")
-    # 3 x hand: the overhead is most of it
-    fast = made_up({"multigrad": [3.0] * 7, "hips": [10.0] * 7, "hand": [1.0] * 7})
-    middle = made_up({"multigrad": [4.0] * 7, "hips": [10.0] * 7, "hand": [3.6] * 7})  # 1.11 x
-    slow = made_up({"multigrad": [9.0] * 7, "hips": [10.0] * 7, "hand": [7.0] * 7})  # 1.29 x
-    verdicts, named = judging.of_programs(
-        [fast, middle, slow], "hand", {"hips": 0.45, "torch": 0.8}
-    )
-    assert [(v.aim, v.met) for v in verdicts] == [
-        ("<= 0.45 x hips", True),
-        ("<= 1.15 x hand", True),
-        ("<= 1.15 x hand", False),
-    ]
-    assert verdicts[0].share == pytest.approx(0.4 / 0.45)
-    assert named == ["real programs, the median: torch is not installed"]
-    assert not judging.of_programs([fast, slow, slow], "hand", {"hips": 0.45})[0][0].met
-
-
-def test_counts_have_no_tolerance_and_nothing_judged_is_no_success(module):
-    judging = module("judging")
-    assert judging.limit("bytes", "a node", 130, 130, "bytes", tolerance=0).met
-    assert not judging.limit("bytes", "a node", 131, 130, "bytes", tolerance=0).met
-    assert judging.limit("first expression", "", 7.3, 7, "ms").met
-    assert not judging.limit("first expression", "", 7.4, 7, "ms").met
-    assert not judging.limit("first expression", "", float("nan"), 7, "ms").met
-    assert judging.status([]) == 1
+    assert not module("judging").of_result(often)[0].met
 
 
 def test_peers_that_disagree_are_not_timed(module):
@@ -214,26 +141,6 @@ def test_every_program_and_path_runs_and_agrees_with_the_gradient_by_hand(module
 
 
 @pytest.mark.sweep
-def test_a_longer_scan_costs_its_steps_and_their_carries(module):
-    """What the benchmark of func.scan says of loops: the body is called as often for any length,
-    and a further step is one more carry in memory.
-    """
-    scanned = module("scanned")
-    (_, few), (_, many) = scanned.calls(20), scanned.calls(500)
-    assert few == many < 20
-    carry = 8 * scanned.BATCH * scanned.UNITS
-    step = {
-        name: (scanned.peak(420, scan) - scanned.peak(20, scan)) / 400 / carry
-        for name, scan in (
-            ("step", scanned.func.scan),
-            ("binomial", lambda *given: scanned.func.scan(*given, checkpoint="binomial")),
-            ("tape", scanned.unrolled),
-        )
-    }
-    assert step["step"] < 1.05 and step["binomial"] < 0.2 < 2 < step["tape"]
-
-
-@pytest.mark.sweep
 def test_two_checkouts_are_compared_by_processes_of_their_own():
     command = [
         sys.executable,
@@ -248,14 +155,3 @@ def test_two_checkouts_are_compared_by_processes_of_their_own():
     assert done.returncode == 0, done.stderr
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("| Tensor * Tensor")]
     assert 0.5 < float(row.split("|")[4]) < 2
-
-
-def test_a_checkout_without_multigrad_is_refused(tmp_path):
-    done = subprocess.run(
-        [sys.executable, FOLDER / "compare.py", tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 1 and f"{tmp_path} has no multigrad" in done.stderr

@@ -4,7 +4,6 @@ there twice. `make test-clients` runs the tests.
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +12,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = sorted((ROOT / "tools" / "clients").glob("*.txt"))
-
-
-def test_scipys_list_is_there() -> None:
-    assert "scipy.txt" in [path.name for path in LISTS]
 
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
@@ -29,17 +24,6 @@ def test_every_failure_has_a_reason(path: Path) -> None:
         assert not line.startswith("#") or (len(line) > 20 and not after.startswith("#")), (
             f"a reason without a test: {line}"
         )
-
-
-def test_names_of_scipys_tests() -> None:
-    names = [
-        line
-        for line in (ROOT / "tools" / "clients" / "scipy.txt").read_text().splitlines()
-        if line and not line.startswith("#")
-    ]
-    assert all(
-        re.fullmatch(r"[a-z_/]+/tests/test_\w+\.py::.+\[multigrad.*\]", name) for name in names
-    )
 
 
 def test_an_unknown_part_is_named() -> None:

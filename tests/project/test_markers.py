@@ -18,18 +18,6 @@ def has_a_string() -> Any:
     return conftest.mg.zeros(2, backend="jax")
 
 
-def loops_over_strings() -> list[Any]:
-    return [conftest.mg.zeros(2, backend=name) for name in ("numpy", "jax")]
-
-
-def compares_with_strings(name: str) -> bool:
-    return name in {"numpy", "jax"}
-
-
-def calls_a_function_of_its_own() -> Any:
-    return (lambda: [("numpy", ("jax",))])()
-
-
 def neither() -> Any:
     """No library, only the word jax here."""
     return conftest.mg.zeros(2)
@@ -41,16 +29,7 @@ def test_each_prefix_of_the_modules_left_out_on_jax_matches_a_file(prefix: str) 
     assert any(file.startswith(prefix) for file in files)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        reads_a_name,
-        has_a_string,
-        loops_over_strings,
-        compares_with_strings,
-        calls_a_function_of_its_own,
-    ],
-)
+@pytest.mark.parametrize("function", [reads_a_name, has_a_string])
 def test_what_uses_jax_is_not_quick(function: Any) -> None:
     assert "jax" in conftest.words(function.__code__)
 

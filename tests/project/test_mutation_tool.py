@@ -1,4 +1,4 @@
-"""tools/mutation.py: the mistakes that it plants, and which tests it runs with each."""
+"""tools/mutation.py: the mistakes that it plants, and that a test finds one."""
 
 from __future__ import annotations
 
@@ -63,17 +63,6 @@ def test_mistakes_of_a_program(tool: Any) -> None:
         (9, "constant", "2", "3"),
         (11, "dropped statement", "self.close()", "pass"),
     ]
-
-
-def test_tests_that_execute_the_statement_are_tried_those_of_the_room_first(tool: Any) -> None:
-    mutant = next(tool.mutants("multigrad/core/x.py", PROGRAM, tool.in_engine))
-    numbers = {"tests/a.py::quick": 1, "tests/a.py::t[0]": 2, "tests/a.py::t[1]": 1}
-    tests = {name: (float(n), tool.array("I", [0])) for name, n in numbers.items()}
-    tests["tests/core/b.py::slow"] = 3.0, tool.array("I", [0, 1])
-    tests["tests/core/b.py::other"] = 0.1, tool.array("I", [1])
-    record = tool.Record("", [(mutant.path, 4), (mutant.path, 7)], set(), tests)
-    (trial,) = tool.tests_of([mutant], record, ["tests/a.py::q"], 20)
-    assert trial.tests == ["tests/core/b.py::slow", "tests/a.py::t[1]", "tests/a.py::t[0]"]
 
 
 @pytest.mark.sweep

@@ -4,11 +4,7 @@ in an empty environment.
 
 from __future__ import annotations
 
-import base64
-import csv
 import email
-import hashlib
-import io
 import os
 import re
 import subprocess
@@ -50,27 +46,9 @@ def requirements(project: dict[str, Any]) -> list[str]:
     return [*project.get("dependencies", []), *(r for group in optional.values() for r in group)]
 
 
-def test_every_distribution_of_the_repository_is_looked_at() -> None:
-    names = {read(path)["project"]["name"] for path in PROJECTS}
-    ours = (
-        "array",
-        "autograd",
-        "conformance",
-        "dask",
-        "mparray",
-        "scipy",
-        "special",
-        "strict",
-        "torch",
-    )
-    assert {f"multigrad-{name}" for name in ours} <= names
-
-
 @pytest.mark.parametrize("path", PROJECTS, ids=label)
 def test_nothing_depends_on_the_unrelated_package_named_multigrad(path: Path) -> None:
-    for requirement in requirements(read(path)["project"]):
-        name = re.match(r"[A-Za-z0-9._-]+", requirement)
-        assert name is not None and name.group().lower() != "multigrad", requirement
+    assert "multigrad" not in {Requirement(r).name for r in requirements(read(path)["project"])}
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=label)
@@ -148,20 +126,11 @@ def test_a_release_is_written_into_every_file_that_names_it(
     )
 
 
-@pytest.mark.parametrize("version", ["1.2", "1.2.3rc1", "v1.2.3", ""])
-def test_a_release_is_three_numbers(version: str, tmp_path: Path) -> None:
+def test_a_release_is_three_numbers(tmp_path: Path) -> None:
     with pytest.raises(
         SystemExit, match=r"release.toml: version must be MAJOR.MINOR.PATCH, as 0.1.0"
     ):
-        release_of(tmp_path, f'version = "{version}"\nrepository = ""\n')
-
-
-def test_a_file_that_no_longer_names_the_release_is_an_error(tmp_path: Path) -> None:
-    release_of(tmp_path, (ROOT / "release.toml").read_text())
-    path = tmp_path / "multigrad" / "__init__.py"
-    path.write_text(path.read_text().replace("__version__", "VERSION"))
-    with pytest.raises(SystemExit, match=r"multigrad/__init__.py: 0 lines name .*; 1 was expected"):
-        tool("release").main(["--root", str(tmp_path)])
+        release_of(tmp_path, 'version = "1.2"\nrepository = ""\n')
 
 
 def test_no_address_of_the_project_stands_anywhere_but_in_the_release() -> None:
@@ -309,54 +278,6 @@ def chosen(requirements: list[str], extra: str, platform: str) -> list[Requireme
     ]
 
 
-def declared(project: dict[str, Any], extra: str, platform: str) -> set[str]:
-    """What pyproject.toml asks for; a distribution's mention of its own extras stands for what is
-    in those.
-    """
-    wanted: set[str] = set()
-    for requirement in chosen(
-        project.get("optional-dependencies", {})[extra] if extra else project["dependencies"],
-        extra,
-        platform,
-    ):
-        if requirement.name == project["name"]:
-            wanted |= {
-                r for other in requirement.extras for r in declared(project, other, platform)
-            }
-        else:
-            wanted.add(f"{requirement.name}{requirement.specifier}")
-    return wanted
-
-
-@pytest.mark.network
-@pytest.mark.parametrize("path", PROJECTS, ids=label)
-def test_the_metadata_of_the_wheel_is_what_was_declared(
-    path: Path, wheels: dict[str, Path]
-) -> None:
-    project, told = read(path)["project"], metadata(wheels[label(path)])
-    assert (told["Name"], told["Version"], told["Requires-Python"]) == (
-        project["name"],
-        project["version"],
-        project["requires-python"],
-    )
-    assert (told["License-Expression"], told.get_all("License-File")) == (
-        "BSD-3-Clause",
-        ["LICENSE"],
-    )
-    assert told.get_all("Project-URL", []) == [
-        f"{k}, {v}" for k, v in project.get("urls", {}).items()
-    ]
-    extras = set(project.get("optional-dependencies", {}))
-    assert set(told.get_all("Provides-Extra", [])) == extras
-    needs = told.get_all("Requires-Dist", [])
-    for platform in PLATFORMS:
-        basic = {f"{r.name}{r.specifier}" for r in chosen(needs, "", platform)}
-        assert basic == declared(project, "", platform)
-        for extra in extras:
-            more = {f"{r.name}{r.specifier}" for r in chosen(needs, extra, platform)} - basic
-            assert more == declared(project, extra, platform), f"extra {extra} on {platform}"
-
-
 @pytest.mark.network
 def test_the_extra_all_is_for_every_platform(wheels: dict[str, Path]) -> None:
     needs = metadata(wheels[ROOT.name]).get_all("Requires-Dist", [])
@@ -389,29 +310,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(path: Path, wheels: dict[s
         or "multigrad/templates/backend/pyproject.toml.template" in names
     )
     assert f"{package.name}/py.typed" in names
+    project, told = read(path)["project"], metadata(wheel)
+    assert (told["Name"], told["Version"]) == (project["name"], project["version"])
+    assert told["License-Expression"] == "BSD-3-Clause"
     assert content(wheel, ".dist-info/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
-
-
-@pytest.mark.network
-@pytest.mark.parametrize("path", PROJECTS, ids=label)
-def test_the_record_of_the_wheel_lists_every_file_with_its_sum(
-    path: Path, wheels: dict[str, Path]
-) -> None:
-    wheel = wheels[label(path)]
-    record = {
-        name: (digest, size)
-        for name, digest, size in csv.reader(
-            io.StringIO(content(wheel, ".dist-info/RECORD").decode())
-        )
-    }
-    with zipfile.ZipFile(wheel) as archive:
-        assert set(record) == set(archive.namelist())
-        for name, (digest, size) in record.items():
-            if name.endswith(".dist-info/RECORD"):
-                continue
-            data = archive.read(name)
-            expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            assert (digest, size) == (f"sha256={expected}", str(len(data))), name
 
 
 @pytest.mark.network

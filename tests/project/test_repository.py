@@ -49,28 +49,13 @@ def test_each_file_is_yaml(path: Path) -> None:
     assert load(path)
 
 
-def test_the_tests_run_on_every_system_python_numpy_and_jax() -> None:
-    jobs = load(ROOT / ".github" / "workflows" / "test.yml")["jobs"]
-    matrix = {job: jobs[job]["strategy"]["matrix"] for job in ("python", "numpy", "jax")}
-    assert matrix["python"]["python"] == pythons()
-    assert [system.split("-")[0] for system in matrix["python"]["os"]] == [
-        "ubuntu",
-        "macos",
-        "windows",
+def test_the_tests_run_on_every_system_and_python() -> None:
+    matrix = load(ROOT / ".github" / "workflows" / "test.yml")["jobs"]["python"]["strategy"][
+        "matrix"
     ]
-    assert matrix["numpy"]["numpy"] == ["oldest", "latest", "nightly"] and matrix["jax"]["jax"] == [
-        "oldest",
-        "latest",
-    ]
-    assert {"run": ".ci/run"} in jobs["full"]["steps"] and {"run": "make docs"} in jobs["docs"][
-        "steps"
-    ]
-
-
-def test_other_circumstances_are_tried_every_night() -> None:
-    job = load(ROOT / ".github" / "workflows" / "nightly.yml")["jobs"]["elsewhere"]
-    assert job["strategy"]["matrix"]["python"] == pythons()
-    assert {"run": "make test-elsewhere PYTHON=python"} in job["steps"]
+    assert matrix["python"] == pythons()
+    systems = [system.split("-")[0] for system in matrix["os"]]
+    assert systems == ["ubuntu", "macos", "windows"]
 
 
 def test_a_release_is_published_by_trust_and_after_its_wheels_were_tested() -> None:
@@ -148,31 +133,6 @@ def test_the_policy_names_the_lower_bounds_that_hold() -> None:
         f"For SciPy, which only plugins require, the lower bound is {x}:" in text for x in scipy
     )
     assert len(scipy) == 1
-
-
-def test_the_policy_removes_no_name_before_two_minor_versions() -> None:
-    text = (ROOT / "docs" / "policy.md").read_text()
-    stays = re.findall(
-        r"0\.(\d+)[^.]* may\s+remove\s+(?:a name|names) that 0\.(\d+) deprecated", text
-    )
-    assert len(stays) == 2 and all(int(gone) - int(old) == 2 for gone, old in stays)
-
-
-def test_the_policy_makes_the_modules_of_the_reference_public() -> None:
-    """Those of `multigrad.autograd` that define `__all__`; helpers define none."""
-    assert (
-        "the modules of `autograd` that define `__all__`"
-        in (ROOT / "docs" / "policy.md").read_text()
-    )
-    public = {
-        path.stem
-        for path in (ROOT / "multigrad" / "autograd").glob("[a-z]*.py")
-        if "\n__all__ = [" in path.read_text()
-    }
-    text = (ROOT / "tools" / "reference.py").read_text()
-    (listed,) = re.findall(r"^AUTOGRAD = (\([^)]*\))", text, re.M)
-    assert set(re.findall(r'"(\w+)"', listed)) <= public
-    assert not public & {"check_values", "check_batches"}
 
 
 def test_the_page_of_the_tests_lists_their_helpers_and_names_are_unique() -> None:

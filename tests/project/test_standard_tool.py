@@ -50,8 +50,3 @@ def test_lists(path: Path) -> None:
         assert all(i.startswith("array_api_tests/test_") and "::" in i for i in ids), group
         assert not seen & set(ids)
         seen |= set(ids)
-    # Of these two every expected failure is a special case of the library itself; JAX has a few of
-    # other kinds.
-    assert path.stem not in ("numpy", "strict") or (
-        len(seen) == 27 and all("test_special_cases.py" in i for i in seen)
-    )

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from types import ModuleType
 
-import pytest
 import tool_modules
 from public_surface import LINES, PATH, found, of_python
 
@@ -55,12 +53,8 @@ variable MULTIGRAD_BACKEND
 """
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    return tool_modules.tool("surface")
-
-
-def test_the_file_is_the_surface(tool: ModuleType) -> None:
+def test_the_file_is_the_surface() -> None:
+    tool = tool_modules.tool("surface")
     (text,) = tool.texts().values()
     changed = [
         line
@@ -95,54 +89,3 @@ def test_what_was_promised_is_in_it() -> None:
         module, _, members = line.partition(": ")
         promised += [module, *(f"{module}.{member}" for member in members.split())]
     assert [name for name in promised if name not in has] == []
-
-
-def test_what_a_line_says(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A class with the members of a private base, a function with its overloads, a name that was
-    imported, one that only type checkers see; nothing private.
-    """
-    package = tmp_path / "multigrad_x"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "from typing import TYPE_CHECKING\n"
-        "from ._inner import C, f as g\n"
-        "if TYPE_CHECKING:\n    from .more import *\n"
-        "__all__ = ['C', 'g']\n"
-        "if TYPE_CHECKING:\n    __all__ += more.__all__\n"
-    )
-    (package / "_inner.py").write_text(
-        "class Base(dict):\n"
-        "    __slots__ = ('a', '_b')\n"
-        "    def __init__(self, a: int) -> None: self.a = a\n"
-        "    def _p(self): ...\n"
-        "    @property\n"
-        "    def q(self) -> str: ...\n"
-        "    @q.setter\n"
-        "    def q(self, to): ...\n"
-        "class C(Base):\n"
-        "    @classmethod\n"
-        "    def made(cls, *, n=1) -> 'C': ...\n"
-        "@overload\n"
-        "def f(x: int, /) -> int: ...\n"
-        "def f(x, /): ...\n"
-    )
-    (package / "more.py").write_text("from . import _inner\n__all__ = ['D']\nD = _inner.C\n")
-    monkeypatch.setattr(tool, "PROJECTS", [tmp_path])
-    monkeypatch.setattr(tool, "MORE", {})
-    tool.module.cache_clear()
-    lines = ["  ".join(filter(None, line)) for line in tool.of_modules()]
-    tool.module.cache_clear()
-    assert lines == [
-        "multigrad_x  module",
-        "multigrad_x.C  class  (dict)",
-        "multigrad_x.C.made  classmethod  (*, n=1) -> 'C'",
-        "multigrad_x.C.a  attribute",
-        "multigrad_x.C.__init__  method  (a: int) -> None",
-        "multigrad_x.C.q  property  -> str",
-        "multigrad_x.C.q  setter  (to)",
-        "multigrad_x.g  overload  (x: int, /) -> int",
-        "multigrad_x.g  function  (x, /)",
-        "multigrad_x.D  value  = _inner.C",
-    ]

@@ -4,7 +4,6 @@ loss; and a program that does not notice.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 import copy
@@ -12,7 +11,6 @@ import functools
 import gc
 import inspect
 import math
-import os
 import pickle
 import re
 import subprocess
@@ -26,16 +24,16 @@ from typing import Any
 import numpy as np
 import pytest
 from leaves import ones
+from report_pages import REPOSITORY, command
 
 import multigrad as mg
-from multigrad import func, observe
+from multigrad import func
 from multigrad.autograd import Function, detect_breaks
 from multigrad.autograd.profiler import profile
 from multigrad.observe import gate
 from multigrad.tools.breaks.detect import WHY
 
 HERE = str(Path(__file__))
-REPOSITORY = Path(__file__).parents[2]
 
 
 def leaf(xp: Any, *values: float) -> Any:
@@ -69,8 +67,6 @@ CASES = {
     "numpy": (lambda xp, y: refused(lambda: y.numpy()), "refused", ".numpy()"),
     "dlpack": (lambda xp, y: refused(lambda: np.from_dlpack(y)), "refused", "from_dlpack()"),
     "float": (lambda xp, y: quiet(lambda: float(y[0])), "number", "float()"),
-    "int": (lambda xp, y: quiet(lambda: int(y[0])), "number", "int()"),
-    "complex": (lambda xp, y: quiet(lambda: complex(y[0])), "number", "complex()"),
     "item": (lambda xp, y: y[0].item(), "number", ".item()"),
     "tolist": (lambda xp, y: y.tolist(), "number", ".tolist()"),
     "array": (lambda xp, y: y.array, "raw", ".array"),
@@ -80,12 +76,9 @@ CASES = {
     "tensor": (lambda xp, y: quiet(lambda: mg.tensor(y)), "detached", "multigrad.tensor()"),
     "listed": (lambda xp, y: quiet(lambda: mg.tensor([y[0]])), "detached", "multigrad.tensor()"),
     "astype": (lambda xp, y: xp.astype(y, xp.int64), "cast", "astype to int64"),
-    "to_bool": (lambda xp, y: xp.astype(y, xp.bool), "cast", "astype to bool"),
     "argmax": (lambda xp, y: xp.argmax(y), "index", "argmax"),
-    "argsort": (lambda xp, y: xp.argsort(y), "index", "argsort"),
     "floor_divide": (lambda xp, y: y // 2, "index", "floor_divide"),
     "floor": (lambda xp, y: xp.floor(y), "zero", "floor"),
-    "round": (lambda xp, y: xp.round(y), "zero", "round"),
     "sign": (lambda xp, y: xp.sign(y), "zero", "sign"),
     "mask": (lambda xp, y: xp.astype(y > 2, xp.float64), "comparison", "greater"),
     "count": (lambda xp, y: real(xp, xp.sum(whole(xp, y > 2))), "comparison", "greater"),
@@ -111,15 +104,13 @@ def test_each_break_with_its_line(xp: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_constants_lose_nothing(xp: Any, name: str) -> None:
-    lose, _, what = CASES[name]
+    lose, kind, _ = CASES[name]
     y = leaf(xp).detach() * 2
     with detect_breaks() as report:
-        if CASES[name][1] != "refused":
-            lose(xp, y)
-        elif what == "from_dlpack()":
-            y.__dlpack__()
+        if kind == "refused":
+            np.asarray(y), y.__dlpack__()
         else:
-            np.asarray(y)
+            lose(xp, y)
     assert not report.breaks and str(report) == "No gradient was lost."
 
 
@@ -260,11 +251,6 @@ LOST = {
         "greater",
     ),
     "mask_read": (lambda xp, a: float(xp.sum(a) > 0), "comparison", "greater"),
-    "count_read": (
-        lambda xp, a: xp.sum(xp.astype(a > 2, xp.int64)).item(),
-        "comparison",
-        "greater",
-    ),
     "mask_detached": (
         lambda xp, a: xp.astype((a > 2).detach(), xp.float64),
         "comparison",
@@ -276,9 +262,7 @@ LOST = {
         "Mask.apply()",
     ),
     "into": (lambda xp, a: into(xp, lambda t: write(t, ..., a)), "no_grad", "setitem"),
-    "into_part": (lambda xp, a: into(xp, lambda t: write(t, slice(1), a[0])), "no_grad", "getitem"),
     "added_into": (lambda xp, a: into(xp, lambda t: add(t, a)), "no_grad", "add"),
-    "added_into_part": (lambda xp, a: into(xp, lambda t: add(t[:2], a)), "no_grad", "add"),
     "number_added_into": (lambda xp, a: into(xp, lambda t: t.add_(a)), "no_grad", "add"),
     "applied": (lambda xp, a: Constant.apply(a), "detached", "Constant.apply()"),
     "applied_in_no_grad": (
@@ -401,32 +385,6 @@ def test_a_function_that_gives_no_gradient(xp: Any) -> None:
     assert not report.unreached_leaves
 
 
-def test_a_function_that_gives_a_gradient_in_one_of_two_passes() -> None:
-    class Sometimes(Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g if now[0] else None
-
-    now = [False]
-    with detect_breaks() as report:
-        a = leaf(mg.namespace("numpy"))
-        loss = mg.sum(Sometimes.apply(a))
-        loss.backward(retain_graph=True)
-        assert [u.why for u in report.unreached(loss, [a])] == [
-            "given no gradient by SometimesBackward"
-        ]
-        now[0] = True
-        loss.backward(retain_graph=True)
-        assert not report.unreached(loss, [a]) and not report.unreached_leaves
-        now[0] = False
-        loss.backward()
-        assert not report.unreached(loss, [a])
-
-
 def test_parts_of_parameters(xp: Any) -> None:
     w, c = leaf(xp, 1.0, 2.0, 3.0), xp.ones(2, dtype=xp.float64)
     with detect_breaks() as report:
@@ -468,8 +426,6 @@ DERIVATIVES = {
     "vjp": lambda q: func.vjp(lambda w: w * w, q)[1](mg.ones_like(q)),
     "jvp": lambda q: func.jvp(lambda w: w * w, (q,), (mg.ones_like(q),)),
     "jacfwd": lambda q: func.jacfwd(lambda w: w * w)(q),
-    "jacrev": lambda q: func.jacrev(lambda w: w * w)(q),
-    "hessian": lambda q: func.hessian(lambda w: mg.sum(w * w))(q),
     "vmap": lambda q: func.vmap(func.grad(lambda w: w * w))(q),
     "jacobian": lambda q: mg.autograd.functional.jacobian(lambda w: w * w, q),
     "dual": lambda q: func.jvp(func.grad(lambda w: mg.sum(w * w)), (q,), (mg.ones_like(q),)),
@@ -587,8 +543,6 @@ def test_unreached_and_why(xp: Any) -> None:
     assert [u.name for u in report.unreached([loss, xp.sum(dropped)], [dropped, unused])] == [
         "params[1]"
     ]
-    with pytest.raises(TypeError, match="it holds a float"):
-        report.unreached(loss, {"w": 1.0})
 
 
 def test_leaves_are_listed_by_the_line_that_made_them() -> None:
@@ -615,10 +569,10 @@ def test_leaves_are_listed_by_the_line_that_made_them() -> None:
 def test_a_long_graph_is_gone_through_once() -> None:
     y = leaf(mg.namespace("numpy"))
     with detect_breaks() as report:
-        for _ in range(3000):
+        for _ in range(1200):
             y = mg.sin(y)
             y[0].item()
-    assert report.breaks[0].count == 3000
+    assert report.breaks[0].count == 1200
 
 
 # The program does not notice
@@ -649,6 +603,12 @@ def program(xp: Any) -> list[Any]:
             lambda: y.__dlpack__(),
             lambda: w.add_(1.0),
             lambda: xp.sin("x"),
+            lambda: xp.sin(y, y),
+            lambda: xp.zeros(),
+            lambda: xp.sum(y, bogus=1),
+            lambda: mg.Tensor.__mul__(y),
+            lambda: mg.Tensor.__mul__(y, y, y),
+            lambda: y * "a",
             lambda: y @ y @ y,
             lambda: y.backward(),
             lambda: w[5],
@@ -678,28 +638,30 @@ def program(xp: Any) -> list[Any]:
     return [*seen, *((str(c.message), c.category, c.filename, c.lineno) for c in caught)]
 
 
-def test_the_same_results_errors_and_warnings(xp: Any) -> None:
+@pytest.mark.parametrize(
+    "watch",
+    [profile, functools.partial(profile, record_shapes=True), detect_breaks],
+    ids=["profile", "shapes", "breaks"],
+)
+def test_the_same_results_errors_and_warnings(xp: Any, watch: Any) -> None:
     plain = program(xp)
-    with detect_breaks() as report:
+    with watch():
         watched = program(xp)
-    assert len(report.breaks) > 8
     assert watched == plain
     # the warning of float() names this file in both
     assert any(isinstance(x, tuple) and x[-2] == HERE for x in plain)
-    assert program(xp) == plain
 
 
 def test_nothing_is_observed_any_more() -> None:
     w = leaf(mg.namespace("numpy"))
-    with detect_breaks() as outer, detect_breaks() as inner:
+    with detect_breaks() as report:
         w.tolist()
         assert gate.get() is not True
     with pytest.raises(ZeroDivisionError), detect_breaks():
         1 / 0
     assert gate.get() is True
-    assert len(outer) == len(inner) == 1
     w.tolist()
-    assert outer.breaks[0].count == 1
+    assert report.breaks[0].count == 1
 
 
 def update(w: Any) -> None:
@@ -713,28 +675,13 @@ def update(w: Any) -> None:
         w.add_(1.0)
 
 
-@pytest.mark.parametrize("when", ["inside", "around", "over", "beside"])
-def test_with_a_profiler(xp: Any, when: str) -> None:
-    w = leaf(xp)
-    if when == "inside":
-        with detect_breaks() as report, profile():
-            xp.sum(w * w).backward()
-            update(w)
-            xp.floor(w)
-    elif when == "around":
-        with profile(), detect_breaks() as report:
-            xp.sum(w * w).backward()
-            update(w)
-            xp.floor(w)
-    else:
-        with detect_breaks() as report:
-            with profile():
-                xp.sum(w * w).backward() if when == "beside" else None
-            if when == "over":
-                xp.sum(w * w).backward()
-            update(w)
-            xp.floor(w)
-    assert [b.what for b in report] == ["floor"], str(report)
+def test_with_a_profiler() -> None:
+    w = leaf(mg.namespace("numpy"))
+    with detect_breaks() as outside, profile(), detect_breaks() as inside:
+        mg.sum(w * w).backward()
+        update(w)
+        mg.floor(w)
+    assert [b.what for b in outside] == [b.what for b in inside] == ["floor"]
 
 
 def test_tools_that_are_left_in_any_order() -> None:
@@ -752,40 +699,6 @@ def test_tools_that_are_left_in_any_order() -> None:
         assert not report.breaks and report.passes == 1
         tools[1 - first_out].__exit__(None, None, None)
         assert gate.get() is True
-
-
-def in_copies(*functions: Any) -> None:
-    """Run each on a thread of its own, in a copy of this context."""
-    threads = [
-        threading.Thread(target=contextvars.copy_context().run, args=(f,)) for f in functions
-    ]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-
-
-def test_tools_of_several_threads() -> None:
-    after: list[Any] = []
-
-    def work(kind: Any) -> None:
-        for _ in range(20):
-            w = leaf(mg.namespace("numpy"))
-            with kind():
-                mg.sum(w * w).backward()
-                update(w)
-        after.append(gate.get() is before)
-
-    with detect_breaks() as report:
-        before = gate.get()
-        in_copies(
-            *(
-                functools.partial(work, kind)
-                for kind in (profile, detect_breaks, profile, detect_breaks)
-            )
-        )
-    assert not report.breaks and report.passes == 80
-    assert len(after) == 4 and gate.get() is True
 
 
 def test_nested_reports_each_have_their_own() -> None:
@@ -821,46 +734,15 @@ def test_threads_in_copies_of_the_context() -> None:
             mg.sum(y).backward()
 
     with detect_breaks() as report:
-        in_copies(*[work] * 6)
+        threads = [
+            threading.Thread(target=contextvars.copy_context().run, args=(work,)) for _ in range(6)
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
     assert [(b.what, b.count) for b in report] == [(".tolist()", 300)]
     assert report.passes == 300 and not report.unreached_leaves
-
-
-def test_a_thread_of_a_context_of_its_own_is_not_observed() -> None:
-    states: list[Any] = []
-
-    def work() -> None:
-        states.append(gate.get())
-        w = leaf(mg.namespace("numpy"))
-        mg.sum(w * mg.floor(w)).item()
-
-    with detect_breaks() as report:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        assert not report.breaks and gate.get() is not True
-    assert states == [True]
-
-
-def test_tasks() -> None:
-    w = leaf(mg.namespace("numpy"))
-
-    async def read() -> None:
-        await asyncio.sleep(0)
-        w.tolist()
-
-    async def look() -> Any:
-        with detect_breaks() as report:
-            await asyncio.gather(read(), read())
-        return report
-
-    async def both() -> Any:
-        looking = asyncio.create_task(look())
-        await asyncio.gather(looking, read())
-        return looking.result()
-
-    report = asyncio.run(both())
-    assert [(b.what, b.count) for b in report] == [(".tolist()", 2)]
 
 
 def test_a_report_that_was_left_notes_nothing_any_more() -> None:
@@ -890,26 +772,6 @@ def test_a_report_that_was_left_notes_nothing_any_more() -> None:
         and not report.passes
         and not report.unreached_leaves
     )
-
-
-def test_an_interrupted_write_does_not_end_what_is_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    w = leaf(mg.namespace("numpy"))
-    around = observe.around
-
-    def interrupted(told: Any, call: Any, *rest: Any) -> Any:
-        if call.kind is not observe.WRITE:
-            return around(told, call, *rest)
-        told[0].begin(call)
-        raise KeyboardInterrupt
-
-    with detect_breaks() as report:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(observe, "around", interrupted)
-            mg.zeros_like(w)[...] = w
-        mg.floor(w)
-    assert [b.what for b in report] == ["floor"]
 
 
 def test_a_graph_is_not_kept_by_the_report() -> None:
@@ -1000,35 +862,7 @@ print("loss", round(loss.item(), 3), sys.argv[1:], __name__)
 
 def breaks(tmp_path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "script.py").write_text(text)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "multigrad", "breaks", "script.py", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=300,
-    )
-
-
-def test_the_command(tmp_path: Path) -> None:
-    found = breaks(tmp_path, SCRIPT, "--flag", "x")
-    assert found.returncode == 0 and not found.stderr, found.stderr
-    assert found.stdout.splitlines() == [
-        "loss 2.751 ['--flag', 'x'] __main__",
-        "A gradient is lost in 2 places:",
-        f"script.py:7: .detach(): {WHY['detached']} (× 3)",
-        "    loss = mg.sum(mg.sin(w) + b.detach())",
-        f"script.py:9: .item(): {WHY['number']}",
-        '    print("loss", round(loss.item(), 3), sys.argv[1:], __name__)',
-        "",
-        "1 leaf that requires grad reached no loss:",
-        "script.py:5: leaf of shape (2,): detached by .detach() at script.py:7",
-    ]
+    return command(tmp_path, "breaks", "script.py", *arguments)
 
 
 def test_the_command_shows_what_the_guide_does(tmp_path: Path) -> None:
@@ -1046,21 +880,17 @@ def test_the_command_shows_what_the_guide_does(tmp_path: Path) -> None:
     ("end", "status", "message"),
     [
         ("sys.exit(7)", 7, ""),
-        ("sys.exit()", 0, ""),
         ("sys.exit('enough')", 1, "enough\n"),
-        ("np.asarray(loss)", 1, "NameError: name 'np'"),
         ("loss.numpy()", 1, "GradientError: Can't call numpy() on Tensor that requires grad."),
     ],
 )
 def test_the_command_ends_as_the_script_does(
     tmp_path: Path, end: str, status: int, message: str
 ) -> None:
-    found = breaks(tmp_path, SCRIPT + end)
-    assert (
-        found.returncode == status
-        and message in found.stderr
-        and "A gradient is lost in" in found.stdout
-    )
+    found = breaks(tmp_path, SCRIPT + end, "--flag", "x")
+    assert found.returncode == status and message in found.stderr
+    assert "loss 2.751 ['--flag', 'x'] __main__" in found.stdout
+    assert "A gradient is lost in" in found.stdout
     if "Error" in message:
         assert found.stderr.startswith(
             "Traceback (most recent call last):\n"

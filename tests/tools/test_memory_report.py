@@ -5,7 +5,6 @@ checkpointing would save.
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -200,14 +199,7 @@ def test_under_a_compiler() -> None:
 
     jax.jit(f)(jax.numpy.ones(3))
     # of what is being compiled, by shape and dtype
-    assert (seen[0].leaves, seen[0].intermediates) == (24, 24)
-    assert [b.title for b in seen[1].boxes] == [
-        "leaf",
-        "SinBackward",
-        "MultiplyBackward",
-        "SumBackward",
-        "output",
-    ]
+    assert (seen[0].leaves, seen[0].intermediates) == (24, 24) and len(seen[1].boxes) == 5
 
 
 # Checkpointing
@@ -223,26 +215,6 @@ def test_the_estimate_for_a_chain() -> None:
     # 15 segments of 6 or 7 results; 14 results of 800 bytes pass from one to the next
     assert c.between == 14 * 800 and c.largest == 7 * 800
     assert c.kept == c.between + c.largest and c.saved == c.now - c.kept
-
-
-def test_the_estimate_is_near_what_checkpointing_keeps(xp: Any) -> None:
-    w = xp.full((50,), 0.5, dtype=xp.float64, requires_grad=True)
-
-    def segment(y: Any) -> Any:
-        for _ in range(8):
-            y = xp.exp(-xp.sin(y))
-        return y
-
-    plain = w
-    for _ in range(8):
-        plain = segment(plain)
-    c = memory_report(plain).checkpointing
-    kept = w
-    for _ in range(8):
-        kept = mg.func.checkpoint(segment)(kept)
-    assert c.now == memory_report(plain).intermediates
-    boundaries = 7 * 400
-    assert c.kept <= 2 * (boundaries + c.now // 8)
 
 
 def test_nothing_to_save() -> None:
@@ -272,20 +244,6 @@ def test_the_table() -> None:
     assert repr(memory_report(loss)).startswith("<MemoryReport: 100")
 
 
-@pytest.mark.slow
-def test_a_hundred_thousand_nodes() -> None:
-    w = mg.asarray(np.ones(4), requires_grad=True)
-    y = w
-    for _ in range(50_000):
-        y = mg.sin(y) * w
-    start = time.process_time()
-    report = memory_report(y)
-    taken = time.process_time() - start
-    assert report.operations == 100_000 and report.intermediates == (2 * 50_000 - 1) * 32
-    assert len(str(report)) < 5000
-    assert taken < 40, f"{taken:.1f} s"
-
-
 def test_errors() -> None:
     with pytest.raises(
         TypeError, match="memory_report takes a Tensor or a sequence of Tensors, not float"
@@ -295,7 +253,7 @@ def test_errors() -> None:
         memory_report(mg.asarray([1.0]), {"w": "x"})
 
 
-def test_what_a_function_puts_on_its_ctx_is_reported(make):
+def test_what_a_function_puts_on_its_ctx_is_reported(xp):
     class Keeps(mg.autograd.Function):
         @staticmethod
         def forward(ctx, a, table):
@@ -307,9 +265,9 @@ def test_what_a_function_puts_on_its_ctx_is_reported(make):
         def backward(ctx, g):
             return g * 2, None
 
-    x, table = make(10), make(1000).detach()
+    x, table = xp.ones(10, dtype=xp.float64, requires_grad=True), xp.ones(1000, dtype=xp.float64)
     y = Keeps.apply(x, table)
     report = memory_report(y)
     assert (report.leaves, report.constants, report.intermediates) == (80, 8000, 0)
-    y.__array_namespace__().sum(y).backward()
+    xp.sum(y).backward()
     assert memory_report(y).constants == 8000  # no pass frees it

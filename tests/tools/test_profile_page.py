@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import html
+import re
 import sys
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from report_pages import HOSTILE, REPOSITORY, Page
+from report_pages import HOSTILE, Page
 
 import multigrad as mg
 from multigrad import observe
@@ -35,6 +34,7 @@ def written(path: Path) -> dict[str, Any]:
 
 def test_the_page_tells_of_the_block(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     step()  # is no part of it
+    line = sys._getframe().f_lineno + 1
     with mg.profile_page(tmp_path / "run.html") as page:
         kept = step()
     step()
@@ -44,7 +44,7 @@ def test_the_page_tells_of_the_block(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert rows["matmul"] == rows["tanh"] == rows["TanhBackward"] == 1
     summary = dict(data["summary"])
     assert (
-        summary["block"].endswith("test_profile_page.py:38")
+        summary["block"].endswith(f"test_profile_page.py:{line}")
         and summary["ended by"] == "its last line"
         and data["notes"] == []
     )
@@ -63,47 +63,30 @@ def test_the_page_tells_of_the_block(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert page.html == (tmp_path / "run.html").read_text() and observe.gate.get() is True
 
 
-def eager(w: Any, x: Any) -> None:
-    for _ in range(20):
-        mg.sum(mg.tanh(mg.tanh(x @ w) @ w)).backward()
-        w.grad = None
-
-
-def compiled(w: Any, x: Any) -> None:
-    step_ = mg.func.compile(
+def test_the_parts_are_the_run(tmp_path: Path) -> None:
+    w, x = np.full((60, 60), 0.01), np.ones((50, 60))
+    compiled = mg.func.compile(
         mg.func.value_and_grad(lambda w, x: mg.sum(mg.tanh(mg.tanh(x @ w) @ w)))
     )
-    for _ in range(20):
-        step_(w.array, x.array)
-
-
-def checkpointed(w: Any, x: Any) -> None:
-    for _ in range(20):
-        mg.sum(mg.func.checkpoint(lambda w, x: mg.tanh(mg.tanh(x @ w) @ w))(w, x)).backward()
-        w.grad = None
-
-
-@pytest.mark.parametrize("program", [eager, compiled, checkpointed], ids=lambda f: f.__name__)
-def test_the_parts_are_the_run(tmp_path: Path, program: Any) -> None:
-    w, x = mg.asarray(np.full((60, 60), 0.01), requires_grad=True), mg.asarray(np.ones((50, 60)))
     around = time.perf_counter_ns()
     with mg.profile_page(tmp_path / "run.html"):
         start = time.perf_counter_ns()
-        program(w, x)
+        for _ in range(20):
+            compiled(w, x)
         taken = time.perf_counter_ns() - start
     around = time.perf_counter_ns() - around
     data = written(tmp_path / "run.html")
     parts = [data["totals"][p] for p in ("forward", "backward", "python", "recording")]
     assert taken <= sum(parts) == data["end"] <= around and min(parts) > 0
-    assert any(
-        "func.compile run their operations one by one" in note for note in data["notes"]
-    ) == (program is compiled)
+    assert any("func.compile run their operations one by one" in note for note in data["notes"])
 
 
 def test_an_exception_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = KeyError("key")
     with pytest.raises(KeyError) as caught, mg.profile_page(tmp_path / "run.html"):
         step()
+        with pytest.raises(ValueError, match="reshape"):
+            mg.reshape(mg.ones(2), (3,))
         raise error
     assert caught.value is error and observe.gate.get() is True and capsys.readouterr().out
     data = written(tmp_path / "run.html")
@@ -112,13 +95,6 @@ def test_an_exception_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         and dict(data["summary"])["ended by"] == "KeyError"
     )
     assert "tanh" in {r[0] for r in data["averages"]}
-
-
-def test_a_keyboard_interrupt_leaves_a_page(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), mg.profile_page(tmp_path / "run.html"):
-        step()
-        raise KeyboardInterrupt
-    assert "KeyboardInterrupt" in written(tmp_path / "run.html")["notes"][0]
 
 
 def test_the_default_is_that_of_the_command(
@@ -222,28 +198,6 @@ def test_a_page_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert observe.gate.get() is True and "not written" in repr(page)
 
 
-def test_a_block_without_operations(tmp_path: Path) -> None:
-    with mg.profile_page(str(tmp_path / "run.html")):
-        pass
-    assert written(tmp_path / "run.html")["notes"][0].startswith(
-        "The block ran no operation of multigrad"
-    )
-
-
-class Frames(HTMLParser):
-    """The page in the iframe, and all tags."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.inside: list[str | None] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.inside += [value for name, value in attrs if name == "srcdoc"]
-
-
 def test_it_shows_itself_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = mg.profile_page(tmp_path / "<b>.html")
     assert (
@@ -252,16 +206,13 @@ def test_it_shows_itself_in_a_notebook(tmp_path: Path, monkeypatch: pytest.Monke
     )
     with page, record_function(HOSTILE):
         step()
-    shown = Frames(page._repr_html_())
+    (inside,) = re.findall(r'^<iframe srcdoc="([^"]*)"[^>]*></iframe>$', page._repr_html_())
     assert (
-        shown.tags == ["iframe"]
-        and shown.inside == [page.html]
-        and repr(page) == f"<profile_page '{tmp_path}/<b>.html'>"
+        html.unescape(inside) == page.html and repr(page) == f"<profile_page '{tmp_path}/<b>.html'>"
     )
     monkeypatch.setattr(block, "LARGEST", 10)
-    assert "too large to be shown in a notebook" in page._repr_html_() and Frames(
-        page._repr_html_()
-    ).tags == ["pre", "p"]
+    assert "too large to be shown in a notebook" in page._repr_html_()
+    assert "<iframe" not in page._repr_html_()
 
 
 def test_cells_of_notebooks_are_shown_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,22 +232,3 @@ def test_cells_of_notebooks_are_shown_by_their_names(monkeypatch: pytest.MonkeyP
     assert provenance.shown("/home/train.py") == "/home/train.py"
     ipython.get_ipython = lambda: None  # type: ignore[attr-defined]
     assert provenance.shown("/tmp/ipykernel_1/2.py") == "/tmp/ipykernel_1/2.py"
-
-
-def test_it_is_a_public_name_that_is_imported_late() -> None:
-    assert (
-        "profile_page" in mg.__all__
-        and "profile_page" in dir(mg)
-        and mg.profile_page is block.profile_page
-    )
-    code = (
-        "import sys, multigrad as mg; before = [m for m in sys.modules if 'multigrad.tools' in "
-        "m]; mg.profile_page; print(before, 'multigrad.tools.report.block' in sys.modules)"
-    )
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True
-        ).stdout
-        == "[] True\n"
-    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import inspect
 import sys
 import threading
 import warnings
@@ -21,8 +22,6 @@ import multigrad as mg
 from multigrad import observe
 from multigrad.autograd import profiler
 from multigrad.autograd.profiler import profile, record_function
-from multigrad.core import element, graph
-from multigrad.dispatch import fast
 
 
 class TestWhatIsAnEvent:
@@ -48,16 +47,6 @@ class TestWhatIsAnEvent:
             x @ x
             x.__lt__(1)
         assert names(prof) == ["subtract", "exp", "exp", "exp", "matmul", "less"]
-
-    def test_what_is_left_to_the_other_operand_is_none(self):
-        class Other:
-            def __radd__(self, other):
-                return "theirs"
-
-        x = leaf("numpy", 1.0)
-        with profile() as prof:
-            assert x + Other() == "theirs"
-        assert names(prof) == []
 
     def test_making_arrays(self, backend, xp):
         with profile(record_shapes=True) as prof:
@@ -126,14 +115,6 @@ class TestWhatIsAnEvent:
             (0, "AccumulateGrad"),
         ]
         assert event(prof, "Square").sequence_nr == event(prof, "SquareBackward").sequence_nr >= 0
-
-    def test_several_outputs(self, backend, xp):
-        x = leaf(backend, 1.0, 2.0)
-        with profile() as prof:
-            a, _ = xp.unstack(x)
-            a.backward()
-        assert names(prof) == ["unstack", "UnstackBackward", "AccumulateGrad"]
-        assert event(prof, "unstack").sequence_nr == event(prof, "UnstackBackward").sequence_nr >= 0
 
     def test_what_raises_is_an_event_too(self, backend, xp):
         x, y = leaf(backend, 1.0, 2.0), leaf(backend, 1.0, 2.0, 3.0)
@@ -208,23 +189,19 @@ class TestInside:
             "sum",
         ]
 
-    def test_labels_and_operations_in_each_other(self, backend):
-        class Labelled(mg.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                with record_function("inside"):
-                    return x + 1
+    def test_labels_and_operations_in_each_other(self):
+        @mg.func.custom_jvp
+        @record_function("inside")
+        def function(x):
+            return x + 1
 
-            @staticmethod
-            def backward(ctx, g):
-                return g
-
-        x = leaf(backend, 1.0)
+        function.defjvp(lambda primals, tangents: (primals[0] + 1, tangents[0]))
+        x = leaf("numpy", 1.0)
         with profile() as prof, record_function("outside"):
-            Labelled.apply(x)
+            function(x)
         assert names(prof, depth=True) == [
             (0, "outside"),
-            (1, "Labelled"),
+            (1, "function"),
             (2, "inside"),
             (3, "add"),
         ]
@@ -251,17 +228,6 @@ class TestInside:
         assert names(inner, depth=True) == [(0, "multiply")] and inner.function_events[
             0
         ].input_shapes == [[1], []]
-
-    def test_left_in_another_order(self):
-        x = leaf("numpy", 1.0)
-        first, second = profile(), profile()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        x * 2
-        second.__exit__(None, None, None)
-        x * 3
-        assert names(first) == [] and names(second) == ["multiply"] and observe.gate.get() is True
 
 
 class TestThreadsAndTasks:
@@ -350,14 +316,6 @@ class TestThreadsAndTasks:
             asyncio.run(main())
         assert event(prof, "multiply").cpu_parent is None
 
-    def test_what_runs_on_after_the_end(self):
-        x = leaf("numpy", 1.0)
-        with profile() as prof:
-            context = contextvars.copy_context()
-        with profile() as other:
-            context.run(lambda: x * 2)
-        assert names(prof) == [] and names(other) == []
-
     def test_a_label_until_a_future_is_done(self):
         future = concurrent.futures.Future()
         with profile() as prof:
@@ -393,20 +351,11 @@ class TestNothingIsLeftBehind:
             raise ZeroDivisionError
         assert observe.gate.get() is True and observe.here().label is None
 
-    def test_functions_made_meanwhile(self):
-        x = leaf("numpy", 1.0)
-        with profile() as prof:
-            function = fast.make_function(mg.registry.OPS["exp"])
-            function(x)
-        function(leaf("numpy", 1.0))
-        assert names(prof) == ["exp"]
-
-    def test_the_hot_path_stays(self):
-        x = leaf("numpy", 1.0)
-        x * x
+    def test_signatures_are_the_same(self):
+        functions = (mg.sum, mg.where, mg.linspace, mg.Tensor.__mul__, mg.Tensor.__getitem__)
+        before = [str(inspect.signature(f)) for f in functions]
         with profile():
-            assert any(element.all_plans())
-            assert type((x * x).grad_fn) is graph.Node
+            assert [str(inspect.signature(f)) for f in functions] == before
 
     def test_results_are_not_kept_alive(self):
         import weakref
@@ -434,14 +383,12 @@ class TestNothingIsLeftBehind:
                 for a, b in zip(plain, gradients(), strict=True):
                     np.testing.assert_array_equal(a, b)
 
-    @pytest.mark.parametrize("first", [True, False])
-    def test_with_anomaly_mode(self, first):
+    def test_with_anomaly_mode(self):
         mode, prof = mg.autograd.set_detect_anomaly, profile()
         x = leaf("numpy", 0.0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with (
-                mode(first),
                 prof,
                 mode(True),
                 pytest.raises(RuntimeError, match="Function 'DivideBackward' returned nan values"),

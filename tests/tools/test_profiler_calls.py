@@ -34,19 +34,6 @@ def nothing_left():
     assert observe.gate.get() is True
 
 
-def test_a_generator_that_is_closed_in_another_label():
-    def generator():
-        with graph.label("A"):
-            yield
-
-    x, g = leaf(), generator()
-    next(g)
-    with graph.label("B"):
-        assert labels(mg.exp(x)) == ["A", "B"]
-        g.close()
-        assert labels(mg.exp(x)) == ["B"]
-
-
 def test_generators_that_take_turns():
     def generator(name):
         with graph.label(name):
@@ -76,25 +63,6 @@ def test_a_generator_that_is_closed_on_another_thread():
     thread.join()
     with graph.label("B"):
         assert labels(mg.exp(x)) == ["B"]
-
-
-def test_one_label_for_several_tasks():
-    part, x, found = graph.label("part"), leaf(), {}
-
-    async def task(n):
-        with part:
-            await asyncio.sleep(0.001 * n)
-            found[n] = mg.exp(x)
-        with graph.label("after"):
-            await asyncio.sleep(0.002)
-            found[-n] = mg.exp(x)
-
-    async def main():
-        await asyncio.gather(task(1), task(2))
-
-    asyncio.run(main())
-    assert [labels(found[n]) for n in (1, 2, -1, -2)] == [["part"], ["part"], ["after"], ["after"]]
-    assert len(numbers(found[1], found[2])) == 2
 
 
 def test_a_coroutine_function():
@@ -143,22 +111,6 @@ def test_a_generator_function():
         ["steps"],
     ]
     assert len(numbers(first, second, third)) == 1 and len(numbers(first, next(function()))) == 2
-
-
-def test_what_runs_when_a_generator_is_closed():
-    x, found = leaf(), []
-
-    @graph.label("steps")
-    def function():
-        try:
-            yield
-        finally:
-            found.append(mg.exp(x))
-
-    g = function()
-    next(g)
-    g.close()
-    assert labels(found[0]) == ["steps"]
 
 
 def test_an_asynchronous_generator_function():

@@ -41,38 +41,30 @@ CASES = [
     ("multiply", ((2, 3), 2.0), {}, 6),
     ("exp", ((2, 3),), {}, 0),  # no guess
     ("matmul", ((2, 3), (3, 5)), {}, 60),
-    ("matmul", ((4, 2, 3), (3, 5)), {}, 240),
     ("matmul", ((3,), (3,)), {}, 6),
     ("linalg.matmul", ((2, 3), (3, 5)), {}, 60),
-    ("vecdot", ((2, 3), (2, 3)), {}, 12),
     ("vecdot", ((2, 3), (2, 3)), {"axis": 0}, 12),
     ("tensordot", ((2, 3, 4), (3, 4, 5)), {}, 2 * 2 * 5 * 12),
     ("tensordot", ((2, 3), (5, 3)), {"axes": ((1,), (1,))}, 60),
     ("linalg.outer", ((2,), (3,)), {}, 6),
-    ("linalg.cholesky", ((6, 6),), {}, 72),
     ("linalg.cholesky", ((2, 6, 6),), {}, 144),
     ("linalg.det", ((6, 6),), {}, 144),
     ("linalg.slogdet", ((6, 6),), {}, 144),
     ("linalg.inv", ((6, 6),), {}, 432),
     ("linalg.solve", ((6, 6), (6, 2)), {}, 144 + 2 * 6 * 12),
-    ("linalg.qr", ((6, 3),), {}, 2 * (2 * 6 * 9 - 18)),
     ("linalg.qr", ((3, 6),), {}, 2 * (2 * 6 * 9 - 18)),
     ("linalg.eigh", ((6, 6),), {}, 9 * 216),
     ("linalg.eigvalsh", ((6, 6),), {}, 288),
     ("linalg.svd", ((6, 3),), {"full_matrices": False}, 6 * 6 * 9 + 20 * 27),
     ("linalg.svdvals", ((6, 3),), {}, 2 * 6 * 9 + 2 * 27),
     ("linalg.matrix_power", ((4, 4), 5), {}, 3 * 128),  # two squares and a product
-    ("fft.rfft", ((8,),), {}, 2.5 * 8 * 3),
     ("fft.rfft", ((3, 8),), {"n": 4}, 3 * 2.5 * 4 * 2),
     ("fft.ihfft", ((8,),), {}, 60),
-    ("fft.rfftn", ((4, 8),), {}, 2.5 * 32 * 5),
     ("fft.rfftn", ((4, 8),), {"s": (8,), "axes": (1,)}, 4 * 60),
 ]
 COMPLEX = [
     ("multiply", ((2, 3), (2, 3)), {}, 36),
-    ("add", ((2, 3), (2, 3)), {}, 12),
     ("matmul", ((2, 3), (3, 5)), {}, 240),
-    ("fft.fft", ((8,),), {}, 5 * 8 * 3),
     ("fft.fft", ((8,),), {"n": 16}, 5 * 16 * 4),
     ("fft.fft", ((3, 8),), {"axis": 0}, round(5 * 24 * np.log2(3))),
     ("fft.ifftn", ((4, 8),), {}, 5 * 32 * 5),
@@ -131,17 +123,6 @@ def total(program, *arrays, raw=False):
 
 TRANSFORMED = {
     "vmap": (lambda xp, a, b: mg.func.vmap(lambda t: xp.matmul(t, b))(a), (A, B), PRODUCT),
-    "vmap of add": (lambda xp, a: mg.func.vmap(lambda t: xp.add(t, 1.0))(a), (A,), 160),
-    "vmap of vmap": (
-        lambda xp, a, b: mg.func.vmap(mg.func.vmap(lambda t: xp.matmul(t, b)))(a),
-        (A, B),
-        PRODUCT,
-    ),
-    "vmap of vecdot": (
-        lambda xp, a: mg.func.vmap(lambda t: xp.vecdot(t, t, axis=-2))(a),
-        (A,),
-        2 * 160,
-    ),
     "vmap of rfft": (
         lambda xp, a: mg.func.vmap(lambda t: xp.fft.rfft(t, axis=0))(a),
         (A,),
@@ -163,22 +144,10 @@ TRANSFORMED = {
         (A, B),
         2 * PRODUCT,
     ),
-    "grad of vmap": (
-        lambda xp, a, b: mg.func.grad(lambda t: xp.sum(mg.func.vmap(lambda u: xp.matmul(u, b))(t)))(
-            a
-        ),
-        (A, B),
-        2 * PRODUCT,
-    ),
     "jacrev": (
         lambda xp, v, b: mg.func.jacrev(lambda t: xp.matmul(t, b))(v),
         (A[0, 0], B),
         60 + 6 * 60,
-    ),
-    "jacfwd": (
-        lambda xp, v, b: mg.func.jacfwd(lambda t: xp.matmul(t, b))(v),
-        (A[0, 0], B),
-        60 + 5 * 60,
     ),
     "jvp": (
         lambda xp, a, b: mg.func.jvp(lambda t: xp.matmul(t, b), (a,), (a,)),
@@ -190,18 +159,10 @@ TRANSFORMED = {
         (A, B),
         3 * PRODUCT + 192,
     ),
-    "jvp of tanh": (lambda xp, b: mg.func.jvp(xp.tanh, (b,), (b,)), (B,), 3 * 30),
     "jvp of several outputs": (
         lambda xp, s: mg.func.jvp(lambda t: xp.linalg.slogdet(t)[1], (s,), (s,)),
         (SQUARE,),
         None,
-    ),
-    "vmap of jvp": (
-        lambda xp, a, b: mg.func.vmap(lambda t: mg.func.jvp(lambda u: xp.matmul(u, b), (t,), (t,)))(
-            a
-        ),
-        (A, B),
-        2 * PRODUCT,
     ),
     "jvp of vmap": (
         lambda xp, a, b: mg.func.jvp(mg.func.vmap(lambda t: xp.matmul(t, b)), (a,), (a,)),
@@ -251,14 +212,13 @@ def test_hooks_count_on_top_of_their_node():
     assert prof.total_average().flops == 2 * PRODUCT + 192
 
 
-def test_flops_are_counted_once(make):
+def test_flops_are_counted_once(xp):
     def total(function):
         with profile(with_flops=True) as prof:
             function()
         return prof.total_average().flops
 
-    a, b = make(2, 3), make(3, 4)
-    xp = a.__array_namespace__()
+    a, b = xp.ones((2, 3), requires_grad=True), xp.ones((3, 4), requires_grad=True)
     assert total(lambda: xp.linalg.matmul(a, b)) == total(lambda: a @ b) == 48
     assert total(lambda: xp.sum(a @ b).backward()) == 48 * 3
     loss = lambda: mg.autograd.grad(xp.sum(a @ b), [a, b], create_graph=True)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from report_pages import HOSTILE, Page, run
+from report_pages import Page, run
 
 from multigrad.tools.profiler import BACKWARD, FORWARD, USER
 from multigrad.tools.profiler.events import EventList, FunctionEvent
@@ -220,24 +220,9 @@ def test_deep_programs(tmp_path: Path) -> None:
     assert max(b[0] for b in page.data["flame"]) >= 700
 
 
-def test_hostile_source_stays_text(tmp_path: Path) -> None:
-    text = f"import numpy as np, multigrad as mg\nmg.sum(mg.asarray(np.ones(3)))  # {HOSTILE}\n"
-    it, page = run(tmp_path, text)
-    assert any(HOSTILE in r[1] for r in page.data["source"][0]["rows"] if r)
-    assert page.scripts == 2 and "<img" not in it.html
-
-
-def test_the_page_has_both_modes_and_the_trace(trained: tuple[Run, Page]) -> None:
-    it, page = trained
-    assert (
-        "prefers-color-scheme: dark" in it.html
-        and "data-theme=dark" in it.html
-        and "width=device-width" in it.html
-    )
-    ids = [value for _, name, value in page.attributes if name == "id"]
-    assert {"dark", "save", "parts", "lines", "source", "stacks"} <= set(ids) and len(ids) == len(
-        set(ids)
-    )
+def test_the_page_has_both_modes(trained: tuple[Run, Page]) -> None:
+    it, _ = trained
+    assert "prefers-color-scheme: dark" in it.html and "data-theme=dark" in it.html
     used = set(re.findall(r"var\(--([a-z-]+)\)|inked\(\"([a-z]+)\"\)", it.html))
     assert {a or b for a, b in used} <= set(re.findall(r"--([a-z-]+):", it.html)), (
         "every colour is defined"
