@@ -117,6 +117,25 @@ class TestOverlaps:
         # the label that was opened last
         assert calls[0] == "g0" and set(calls[number:]) == {f"g{number - 1}"}
 
+    def test_labels_in_the_label_of_a_generator(self, tmp_path):
+        x = mg.ones(2)
+        with profile() as prof:
+            first, second = stepping("g0", x), stepping("g1", x)
+            next(first)
+            next(second)
+            with record_function("inside"):
+                mg.sin(x)
+            first.close()
+            mg.cos(x)
+            second.close()
+        found = rows(exported(prof, tmp_path))
+        assert [[e["name"] for e in row] for row in found.values()] == [
+            ["g0", "exp"],
+            ["g1", "exp", "inside", "sin", "cos"],
+        ]
+        around = {name: parent for name, parent in parents(prof) if name != "exp"}
+        assert around == {"g0": None, "g1": None, "inside": "g1", "sin": "inside", "cos": "g1"}
+
     def test_a_decorated_generator(self):
         x = mg.ones(2)
 
