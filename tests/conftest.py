@@ -87,14 +87,16 @@ APART = {"dask", "jax", "plugin_sites", "scipy", "subprocess", "torch"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what each level leaves out; CONTRIBUTING.md describes the levels.
 
-    slow: from `make test-all` on. sweep: from `.ci/run` on. quick: what `make quick` runs.
+    slow: from `make test-all` on. sweep: from `.ci/run` on. quick: what `make quick` runs. On JAX
+    and on array-api-strict the short level has the first parameters of a test alone.
     """
-    met: Counter[tuple[str, bool]] = Counter()
+    met: Counter[tuple[str, bool, bool]] = Counter()
     for item in items:
         of = getattr(item, "callspec", None)
         texts = {x for x in of.params.values() if isinstance(x, str)} if of else set()
         folder = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         on_jax = "jax" in texts
+        on_strict = bool(texts & {"strict", "array_api_strict"})
         if folder.startswith("faults/"):
             item.add_marker(pytest.mark.slow)  # `make test-faults` runs them
         if on_jax and folder.startswith("plugins/special/"):
@@ -104,9 +106,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             kept = first.args[0]
         if item.get_closest_marker("network"):
             kept = 0
-        if on_jax:
-            kept = 0 if folder.startswith(SWEPT_ON_JAX) else min(kept, 1)
-        group = item.nodeid.partition("[")[0], on_jax
+        if on_jax and folder.startswith(SWEPT_ON_JAX):
+            kept = 0
+        elif on_jax or on_strict:
+            kept = min(kept, 1)
+        group = item.nodeid.partition("[")[0], on_jax, on_strict
         met[group] += 1
         if met[group] > kept:
             item.add_marker(pytest.mark.sweep)

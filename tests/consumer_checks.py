@@ -47,6 +47,14 @@ def numpy_dtype(x: Any) -> Any:
     return np.dtype(str(x.dtype).rpartition(".")[2])
 
 
+def tensors(backend: str, args: tuple[Any, ...]) -> list[Any]:
+    """The arguments, NumPy arrays as Tensors on memory of their own; floating ones require grad."""
+    return [
+        mg.tensor(a, backend=backend, requires_grad=floating(a)) if isinstance(a, np.ndarray) else a
+        for a in args
+    ]
+
+
 def values(t: Any) -> Any:
     return np.asarray(t.detach().array if isinstance(t, mg.Tensor) else t)
 

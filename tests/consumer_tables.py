@@ -341,10 +341,13 @@ class Table:
         return test_calls
 
 
-def check(backend: str, function: Callable[..., Any], *args: Any) -> None:
-    """Assert that a call of no table has the right values and the right gradient."""
-    call = Call("", function, args)
-    assert Table("", "", [call]).outcome(call, backend) == Outcome("Tensor", "checked")
+def check(backend: str, function: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Assert that a call of no table has the right values and gradients; `options` are of Call."""
+    call = Call("", function, args, **options)
+    outcome = Table("", "", [call]).outcome(call, backend)
+    arrays = any(hasattr(y, "dtype") for y in call.reference(*args))
+    assert outcome.values == ("Tensor" if arrays else "plain"), outcome
+    assert outcome.checked or outcome.gradient == "none", outcome
 
 
 # ----- what is compared -----

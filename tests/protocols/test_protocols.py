@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consumer_checks import check, drawn, flat, tensors, values
+from consumer_checks import drawn, tensors, values
+from consumer_tables import check, leaves
 
 import multigrad as mg
 from multigrad import func
@@ -263,9 +264,9 @@ def test_functions(name: str, backend: str) -> None:
 
 def compare(backend: str, name: str, function: Callable[..., Any], *args: Any) -> None:
     if name not in FLAT:
-        return check(backend, function, *args, raw=False, rtol=1e-6)
-    ys = flat(function(*tensors(backend, args)))
-    for y, known in zip(ys, flat(function(*args)), strict=True):
+        return check(backend, function, *args, rtol=1e-6)
+    ys = leaves(function(*tensors(backend, args)))
+    for y, known in zip(ys, leaves(function(*args)), strict=True):
         assert isinstance(y, mg.Tensor) and tuple(y.shape) == known.shape
         np.testing.assert_allclose(values(y), known)
     return None
@@ -637,7 +638,7 @@ def test_nothing_becomes_a_plain_array_in_silence() -> None:
                 result = function(leaf(SQUARE))
             except Exception:  # it needs more arguments, or refuses
                 continue
-            for part in flat(result):
+            for part in leaves(result):
                 assert not isinstance(part, np.ndarray) or part.dtype.kind not in "fc", name
 
 
@@ -727,7 +728,7 @@ SAME_AS_NUMPY: dict[str, tuple[Callable[..., Any], Any]] = {
 def test_values_and_dtypes_are_those_of_numpy(case: str) -> None:
     function, a = SAME_AS_NUMPY[case]
     with np.errstate(all="ignore"):
-        want, got = flat(function(a)), flat(function(mg.asarray(a)))
+        want, got = leaves(function(a)), leaves(function(mg.asarray(a)))
     assert len(want) == len(got)
     for one, other in zip(want, got, strict=True):
         one, other = np.asarray(one), np.asarray(values(other))

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consumer_checks import check, drawn
+from consumer_checks import drawn
+from consumer_tables import check
 
 import multigrad as mg
 from multigrad import func
