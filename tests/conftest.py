@@ -163,9 +163,14 @@ def _is_apart(module: ModuleType | None) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """The collector goes through all objects that it knows, and tests that call it are many.
+    gc.collect()
+    gc.freeze()
 
-    Those of thirty thousand collected tests live until the end: it need not know them.
+
+@pytest.fixture(autouse=True, scope="module")
+def _frozen() -> None:
+    """What is there before a module's tests lives until the end, as collected tests and programs of
+    JAX do: the collector, which many tests call, does not go through it again.
     """
     gc.collect()
     gc.freeze()

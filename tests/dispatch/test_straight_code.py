@@ -77,6 +77,7 @@ class NoGeneral:
             if not isinstance(scope["_general"], Counted):
                 self.changed.append((scope, scope["_general"]))
                 scope["_general"] = Counted(scope["_general"], self.calls)
+        gc.freeze()
         return self
 
     def __exit__(self, *_):
