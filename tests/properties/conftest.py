@@ -39,6 +39,13 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"properties: --properties-seed {config.option.properties_seed}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The largest shares come first: what these properties look for is rare."""
+    places = [i for i, item in enumerate(items) if "tried" in getattr(item, "fixturenames", ())]
+    for i, item in zip(places, sorted((items[i] for i in places), key=share, reverse=True)):
+        items[i] = item
+
+
 def share(item: pytest.Item) -> float:
     marker = item.get_closest_marker("share")
     part = float(marker.args[0]) if marker else 1.0

@@ -39,9 +39,12 @@ def test_transformations_on_other_libraries(tried, backend):
 OFTEN = ("iteration_with_writes", "scalar", "work_buffer", "branch", "write")
 
 
-@pytest.mark.share(4)
 @pytest.mark.parametrize(
-    "functions", ["numpy", pytest.param("namespace", marks=pytest.mark.share(9))]
+    "functions",
+    [
+        pytest.param("numpy", marks=pytest.mark.share(4)),
+        pytest.param("namespace", marks=pytest.mark.share(9)),
+    ],
 )
 def test_a_compiled_function_does_what_numpy_does(tried, functions):
     def check(program):
