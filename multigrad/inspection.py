@@ -112,13 +112,11 @@ class Info:
         Inside vmap they do not, since the shapes may differ between examples.
         """
         lacks = self._library.backend.lacks()
-        ours: dict[str, bool | int | None] = {
-            "boolean indexing": "boolean_indexing" not in lacks,
-            "data-dependent shapes": "data_dependent" not in lacks,
-            "max dimensions": None,
-        }
+        ours: dict[str, bool | int | None] = {"max dimensions": None}
         if self._inspection is not None:
             ours |= dict(self._inspection.capabilities())
+        ours["boolean indexing"] = "boolean_indexing" not in lacks
+        ours["data-dependent shapes"] = "data_dependent" not in lacks
         run = running()
         while run is not None:
             if run.name == "vmap":
