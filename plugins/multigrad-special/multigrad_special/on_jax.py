@@ -63,19 +63,26 @@ def _own(name: str) -> Callable[..., Any]:
 erf, erfc, ndtr = _own("erf"), _own("erfc"), _own("ndtr")
 
 
-def _of_order(v: float, name: str) -> Callable[[Any], Any]:
-    """The function `name` at the fixed order `v`.
+def _of_order(name: str, v: float, general: str) -> Callable[[Any], Any]:
+    """The function `name`, which is `general` at the fixed order `v`.
 
     It calls the compiled function that takes the order as an array, so one compilation serves all
     orders that derivatives need.
     """
-    return lambda x: _form(name)(jnp.full_like(x, v), x)
+
+    def call(x: Any, /) -> Any:
+        if jnp.iscomplexobj(x):
+            raise standard.refuse(name, "jax", x.dtype)
+        return _form(general)(jnp.full_like(x, v), x)
+
+    call.__name__ = name
+    return call
 
 
-j0, j1 = _of_order(0.0, "jv"), _of_order(1.0, "jv")
-y0, y1 = _of_order(0.0, "yn"), _of_order(1.0, "yn")
-k0, k1 = _of_order(0.0, "kv"), _of_order(1.0, "kv")
-k0e, k1e = _of_order(0.0, "kve"), _of_order(1.0, "kve")
+j0, j1 = _of_order("j0", 0.0, "jv"), _of_order("j1", 1.0, "jv")
+y0, y1 = _of_order("y0", 0.0, "yn"), _of_order("y1", 1.0, "yn")
+k0, k1 = _of_order("k0", 0.0, "kv"), _of_order("k1", 1.0, "kv")
+k0e, k1e = _of_order("k0e", 0.0, "kve"), _of_order("k1e", 1.0, "kve")
 
 
 @cache

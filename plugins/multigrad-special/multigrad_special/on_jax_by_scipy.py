@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 
+from . import on_numpy
 from .standard import refuse
 
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """`scipy.special.<name>` over JAX arrays, elementwise and in float64.
+    """`scipy.special.<name>` over JAX arrays, elementwise and in float64, as on NumPy.
 
     Integer arrays count as floating ones.
     """
@@ -43,7 +44,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         like = jax.ShapeDtypeStruct(arrays[0].shape, dtype)
 
         def on_host(*values: Any) -> Any:
-            return np.asarray(function(*map(_cast, values)), dtype=dtype)
+            return np.asarray(getattr(on_numpy, name)(*map(_cast, values)), dtype=dtype)
 
         return jax.pure_callback(on_host, like, *arrays, vmap_method="broadcast_all")
 

@@ -77,14 +77,15 @@ def stdtrit(df: Any, p: Any, /) -> Any:
 
 
 def _of_trials(name: str) -> Callable[..., Any]:
-    """bdtr, bdtrc or bdtri: SciPy deprecates a number of trials `n` of a floating dtype.
+    """bdtr, bdtrc or bdtri: SciPy deprecates a number of trials `n` that is or becomes a float.
 
-    It is truncated as in SciPy. The result is nan where SciPy's integer cannot hold it.
+    It becomes one beside float32 unless it is an array of int64. It is truncated as in SciPy. The
+    result is nan where SciPy's integer cannot hold it.
     """
 
     def call(k: Any, n: Any, p: Any, /) -> Any:
         function = __getattr__(name)
-        if np.asarray(n).dtype.kind != "f":
+        if np.asarray(n).dtype.kind == "c":
             return function(k, n, p)
         known = np.abs(np.asarray(n, np.float64)) < 2.0**31
         value = function(k, np.where(known, n, 0).astype(np.int64), p)
@@ -95,6 +96,32 @@ def _of_trials(name: str) -> Callable[..., Any]:
 
 
 bdtr, bdtrc, bdtri = map(_of_trials, ("bdtr", "bdtrc", "bdtri"))
+
+
+def _zeta(name: str) -> Callable[..., Any]:
+    """SciPy's zeta under this name, of real arrays; with one argument it takes complex ones."""
+
+    def call(*given: Any) -> Any:
+        for x in given:
+            if np.iscomplexobj(x):
+                raise refuse(name, "numpy", np.asarray(x).dtype)
+        return __getattr__("zeta")(*given)
+
+    call.__name__ = name
+    return call
+
+
+hurwitz_zeta, riemann_zeta = map(_zeta, ("hurwitz_zeta", "riemann_zeta"))
+
+
+def zeta_derivative(m: int, x: Any, q: Any, /) -> Any:
+    """The form in `standard`, of arrays that NumPy has promoted."""
+    dtype = np.result_type(x, q, 1.0)
+    return standard.zeta_derivative(
+        NUMPY,
+        m,
+        *(v.astype(dtype) if getattr(v, "dtype", dtype).kind in "iub" else v for v in (x, q)),
+    )
 
 
 @cache
@@ -125,7 +152,12 @@ def __getattr__(name: str) -> Callable[..., Any]:
                 break
         else:
             return out
-        return out.astype(np.result_type(*given, 1.0), copy=False)
+        dtype = np.result_type(*given, 1.0)
+        if out.dtype.itemsize < dtype.itemsize:  # small integers, which SciPy takes as float32
+            out = function(
+                *(x.astype(dtype) if getattr(x, "dtype", dtype).kind in "iub" else x for x in given)
+            )
+        return out.astype(dtype, copy=False)
 
     call.__name__ = name
     return call

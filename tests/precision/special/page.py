@@ -31,7 +31,7 @@ HEAD = (
 )
 WHOSE = {
     "scipy.special:": "SciPy's",
-    "jax.": "JAX's",
+    "multigrad_special.of_jax:": "JAX's",
     "cupyx.": "CuPy's",
     "multigrad_special.on_jax_by_scipy:": "SciPy's, on the CPU",
     "multigrad_special.": "the standard's",

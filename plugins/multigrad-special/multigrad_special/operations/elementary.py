@@ -73,7 +73,8 @@ def _sinc_slope(xp: Any, x: Any, ans: Any) -> Any:
 
 def _boxcox_by_x(xp: Any, x: Any, lmbda: Any) -> Any:
     x, lmbda = floats(xp, x, lmbda)
-    return xp.where(x < 0, math.nan, x) ** (lmbda - 1)
+    known = (x >= 0) & ~xp.isnan(lmbda)  # nan**0 and 1**nan are 1
+    return xp.where(known, xp.where(known, x, 1.0) ** (lmbda - 1), math.nan)
 
 
 def _boxcox_by_lmbda(xp: Any, x: Any, lmbda: Any) -> Any:

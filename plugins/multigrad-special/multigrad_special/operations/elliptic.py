@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import multigrad as mg
@@ -43,6 +44,7 @@ def _slope_of_lpmv(xp: Any, m: Any, v: Any, x: Any) -> Any:
         xp.where(m == 2, -fourth / 4, xp.where(m == -2, -0.25, xp.zeros_like(x))),
     )
     edge = 0 * xp.sqrt(1 - xp.where(end, xp.abs(x), 0.5))
+    edge = xp.where(m == xp.floor(m), edge, math.nan)
     return xp.where(end, sign * at_end + edge, inside)
 
 

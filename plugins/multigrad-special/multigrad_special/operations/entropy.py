@@ -70,7 +70,7 @@ def declarations() -> list[mg.registry.Op]:
         declare(
             "log_expit(x, /)",
             "log(expit(x)), accurate where expit(x) is tiny.",
-            jax="jax.nn:log_sigmoid",
+            jax=OF_JAX,
             x=lambda xp, x: xp.special.expit(-x),
         ),
         declare(

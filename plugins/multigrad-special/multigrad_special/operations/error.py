@@ -7,7 +7,7 @@ from typing import Any
 
 import multigrad as mg
 
-from ..standard import refuse
+from ..standard.forms import refuse_complex
 from .declare import declare
 
 SLOPE = 2 / math.sqrt(math.pi)
@@ -57,8 +57,7 @@ def _gelu(xp: Any, x: Any, approximate: str) -> Any:
         raise ValueError(
             f"special.gelu: approximate must be 'none' or 'tanh', not {approximate!r}."
         )
-    if xp.isdtype(x.dtype, "complex floating"):
-        raise refuse("gelu", xp.__name__.rpartition(".")[2], x.dtype)
+    refuse_complex(xp, "gelu", x)
     dtype = x.dtype if xp.isdtype(x.dtype, "real floating") else xp.asarray(0.0).dtype
     x = xp.astype(x, xp.float32 if xp.finfo(dtype).bits < 32 else dtype, copy=False)
     share = (

@@ -11,24 +11,9 @@ from typing import Any
 
 import multigrad as mg
 
-from ..standard.forms import floats
+from ..standard.forms import floats, order, refuse_complex
 from ..standard.gamma_series import BERNOULLI
 from .declare import declare
-
-
-def _alike(xp: Any, *given: Any) -> Any:
-    """Convert integer arrays among the arguments of a rule to the dtype of the floating ones."""
-    arrays = [x for x in given if hasattr(x, "dtype")]
-    floating = [x.dtype for x in arrays if xp.isdtype(x.dtype, "real floating")]
-    if not floating or len(floating) == len(arrays):
-        return given
-    dtype = xp.result_type(*floating)
-    return tuple(
-        xp.astype(x, dtype)
-        if hasattr(x, "dtype") and not xp.isdtype(x.dtype, "real floating")
-        else x
-        for x in given
-    )
 
 
 def digamma_step(xp: Any, a: Any, b: Any) -> Any:
@@ -231,6 +216,12 @@ def _beta_slope(xp: Any, a: Any, b: Any, ans: Any) -> Any:
     )
 
 
+def _polygamma_slope(xp: Any, n: Any, n_scalar: Any, x: Any) -> Any:
+    """The function of order n + 1, but nan for n = -1."""
+    x = xp.where(n < 0, math.nan, x)
+    return xp.special.polygamma((order(xp, n, x) if n_scalar is None else n_scalar) + 1, x)
+
+
 def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
     """d (d - 1) / 4 log(pi) and the sum of gammaln(a - j / 2) over j below d (DLMF 35.3.4)."""
     try:
@@ -241,6 +232,9 @@ def _multigammaln(xp: Any, a: Any, d: Any) -> Any:
         raise ValueError(
             f"special.multigammaln: d should be a positive integer (dimension), not {d!r}."
         )
+    refuse_complex(xp, "multigammaln", a)
+    if xp.isdtype(a.dtype, ("integral", "bool")):
+        a = xp.astype(a, xp.asarray(0.0).dtype)
     a = a + xp.where(a > 0.5 * (dimension - 1), 0.0 * a, math.nan)  # the gradient is nan there too
     total = sum(
         (xp.special.gammaln(a - 0.5 * j) for j in range(1, dimension)), xp.special.gammaln(a)
@@ -292,9 +286,7 @@ def declarations() -> list[mg.registry.Op]:
             "The derivative of order n of digamma at each element; nan unless n is a nonnegative "
             "integer. n has no gradient; for a complex x it is one int, at most 100.",
             cupy=None,
-            x=lambda xp, n, n_scalar, x: xp.special.polygamma(
-                (n if n_scalar is None else n_scalar) + 1, x
-            ),
+            x=_polygamma_slope,
         ),
         mg.registry.composite(
             "special.multigammaln(a: array, /, d)",

@@ -15,7 +15,7 @@ from typing import Any
 import multigrad as mg
 
 from ..standard import gamma_tails
-from ..standard.forms import elementwise
+from ..standard.forms import elementwise, refuse_complex
 from .declare import declare
 
 
@@ -116,10 +116,12 @@ def chdtr(xp: Any, df: Any, x: Any) -> Any:
 
     The program may then write to x, as SciPy's tests do with a statistic.
     """
+    refuse_complex(xp, "chdtr", df, x)
     return xp.special.gammainc(*_halves(xp, df, x))
 
 
 def chdtrc(xp: Any, df: Any, x: Any) -> Any:
+    refuse_complex(xp, "chdtrc", df, x)
     return xp.special.gammaincc(*_halves(xp, df, x))
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import multigrad as mg
 
-from ..standard.common import refuse
 from ..standard.confluent import evaluated
-from ..standard.forms import floats
+from ..standard.forms import elementwise, floats
 from .declare import declare
 from .gamma import digamma_step, rgamma_slope
 
@@ -51,9 +50,6 @@ def _hyp1f1_by(by: str) -> Any:
     """Make the derivative with respect to a parameter, term by term (standard/confluent.py)."""
 
     def slope(xp: Any, a: Any, b: Any, x: Any) -> Any:
-        if xp.isdtype(x.dtype, "complex floating"):
-            raise refuse(f"hyp1f1 by {by}", xp.__name__.rpartition(".")[2], x.dtype)
-        a, b, x = floats(xp, a, b, x)
         return evaluated(
             xp,
             a,
@@ -66,7 +62,9 @@ def _hyp1f1_by(by: str) -> Any:
             fall=lambda v: rgamma_slope(xp, v, 0.0 * v),
         )
 
-    return slope
+    slope.__name__ = f"hyp1f1 by {by}"  # as its errors say
+    form = elementwise(slope)
+    return lambda xp, a, b, x: form(xp, a, b, x)
 
 
 def _hyp1f1_by_x(xp: Any, a: Any, b: Any, x: Any) -> Any:

@@ -7,21 +7,30 @@ from typing import Any
 
 import multigrad as mg
 
+from ..standard.forms import floats, refuse_complex
 from ..standard.zeta import REFLECTED, reflected_gamma
-from .declare import OF_CUPY, ON_NUMPY, declare
+from .declare import OF_CUPY, declare
 
 
 def _zeta(xp: Any, x: Any, q: Any) -> Any:
+    refuse_complex(xp, "zeta", x, q)
     return xp.special.riemann_zeta(x) if q is None else xp.special.hurwitz_zeta(x, q)
 
 
-def _hurwitz_slope(xp: Any, x: Any, q: Any) -> Any:
+def _hurwitz_by_x(xp: Any, x: Any, q: Any) -> Any:
     """nan where the function is nan."""
     return xp.where(x < 1, math.nan, xp.special.zeta_derivative(1, xp.where(x < 1, 2.0, x), q))
 
 
-def _derivative_slope(xp: Any, m: int, x: Any, q: Any) -> Any:
+def _hurwitz_by_q(xp: Any, x: Any, q: Any) -> Any:
+    """-x zeta(x + 1, q), and nan where the function is nan."""
+    x, q = floats(xp, x, q)
+    return -xp.where(x < 1, math.nan, x) * xp.special.hurwitz_zeta(x + 1, q)
+
+
+def _derivative_by_q(xp: Any, m: int, x: Any, q: Any) -> Any:
     """The derivative of order m of -x zeta(x + 1, q) with respect to x."""
+    x, q = floats(xp, x, q)
     lower = (
         xp.special.hurwitz_zeta(x + 1, q) if m == 1 else xp.special.zeta_derivative(m - 1, x + 1, q)
     )
@@ -64,24 +73,21 @@ def declarations() -> list[mg.registry.Op]:
         declare(
             "hurwitz_zeta(x, q, /)",
             "zeta(x, q), the sum of (q + k)**-x over k = 0, 1, ...; nan for x < 1.",
-            numpy=f"{ON_NUMPY}zeta",
             cupy=f"{OF_CUPY}zeta",
-            x=_hurwitz_slope,
-            q=lambda xp, x, q: -x * xp.special.hurwitz_zeta(x + 1, q),
+            x=_hurwitz_by_x,
+            q=_hurwitz_by_q,
         ),
         declare(
             "zeta_derivative(m: plain, x, q, /)",
             "The derivative of order m >= 1 of zeta(x, q) by x, continued to x >= -1/4; nan "
             "for q <= 0.",
-            numpy=None,
             cupy=None,
             x=lambda xp, m, x, q: xp.special.zeta_derivative(m + 1, x, q),
-            q=_derivative_slope,
+            q=_derivative_by_q,
         ),
         declare(
             "riemann_zeta(x, /)",
             "Riemann's zeta function, zeta(x) without q, for all real x.",
-            numpy=f"{ON_NUMPY}zeta",
             cupy=None,
             x=_riemann_slope,
         ),

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import bessel_paths as paths
 from . import bessel_series as series
-from .common import check, horner
+from .common import horner
 from .forms import elementwise
 
 __all__ = [
@@ -43,27 +43,27 @@ LOW = series.MOST + 0.5
 # ----- of the first kind, modified -----
 
 
+@elementwise
 def i0(xp: Any, x: Any) -> Any:
     """The modified Bessel function of order 0."""
-    check(xp, "i0", x)
     return _grown(xp, 0, x, _of_integer(xp, 0, x))
 
 
+@elementwise
 def i0e(xp: Any, x: Any) -> Any:
     """exp(-|x|) i0(x)."""
-    check(xp, "i0e", x)
     return _of_integer(xp, 0, x)
 
 
+@elementwise
 def i1(xp: Any, x: Any) -> Any:
     """The modified Bessel function of order 1."""
-    check(xp, "i1", x)
     return _grown(xp, 1, x, _of_integer(xp, 1, x))
 
 
+@elementwise
 def i1e(xp: Any, x: Any) -> Any:
     """exp(-|x|) i1(x)."""
-    check(xp, "i1e", x)
     return _of_integer(xp, 1, x)
 
 

@@ -33,11 +33,6 @@ def refuse(name: str, backend: str, dtype: Any) -> TypeError:
     )
 
 
-def check(xp: Any, name: str, x: Any) -> None:
-    if not xp.isdtype(x.dtype, "real floating"):
-        raise refuse(name, xp.__name__.rpartition(".")[2], x.dtype)
-
-
 def horner(coefficients: list[float], x: Any) -> Any:
     """The polynomial with these coefficients, the constant term first."""
     value = coefficients[-1] * x + coefficients[-2]

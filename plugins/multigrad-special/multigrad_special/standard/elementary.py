@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .forms import elementwise
+from .forms import elementwise, elementwise_or_complex
 
 __all__ = [
     "boxcox",
@@ -72,9 +72,12 @@ def exprel(xp: Any, x: Any) -> Any:
     return xp.where(x == 0, 1.0, xp.where(x == math.inf, x, xp.expm1(x) / xp.where(x == 0, 1.0, x)))
 
 
-@elementwise
+@elementwise_or_complex
 def sinc(xp: Any, x: Any) -> Any:
-    """sin(pi x) / (pi x), with the sine of x minus an integer, which is exact."""
+    """sin(pi x) / (pi x), for real x with the sine of x minus an integer, which is exact."""
+    if xp.isdtype(x.dtype, "complex floating"):
+        angle = math.pi * xp.where(x == 0, 1.0, x)
+        return xp.where(x == 0, 1.0, xp.sin(angle) / angle)
     nearest = xp.round(x)
     sine = xp.sin(math.pi * (x - nearest))
     odd = nearest != 2 * xp.round(0.5 * nearest)

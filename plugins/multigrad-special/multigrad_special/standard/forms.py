@@ -66,6 +66,13 @@ def floats(xp: Any, *given: Any) -> Any:
     )
 
 
+def refuse_complex(xp: Any, name: str, *given: Any) -> None:
+    """Raise for a complex array given to a function of others, which would name another one."""
+    for x in given:
+        if hasattr(x, "dtype") and xp.isdtype(x.dtype, "complex floating"):
+            raise refuse(name, xp.__name__.rpartition(".")[2], x.dtype)
+
+
 def order(xp: Any, v: Any, z: Any) -> Any:
     """The order `v` of a function of `z` as a floating array; an unsigned 0 minus 1 is then -1."""
     if not hasattr(v, "dtype"):

@@ -283,7 +283,7 @@ def bdtrc(xp: Any, k: Any, n: Any, p: Any) -> Any:
     k, n, p = _counts(xp, k, n, p)
     value = lower_and_upper(xp, beta_tail(xp, k + 1, n - k, p))[0]
     inside = (p >= 0) & (p <= 1)
-    return xp.where(inside & (k < 0), 1.0, xp.where(inside & (k == n), 0.0, value))
+    return xp.where(inside & (k < 0) & (k <= n), 1.0, xp.where(inside & (k == n), 0.0, value))
 
 
 @wide
@@ -301,7 +301,8 @@ def bdtr_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
 @wide
 def bdtrc_slope(xp: Any, k: Any, n: Any, p: Any) -> Any:
     """The derivative of bdtrc(k, n, p), which is also 0 for a negative k."""
-    return xp.where((k < 0) & (p >= 0) & (p <= 1), 0.0, bdtr_slope(xp, k, n, p))
+    constant = (k < 0) & (xp.floor(k) <= xp.trunc(n)) & (p >= 0) & (p <= 1)
+    return xp.where(constant, 0.0, bdtr_slope(xp, k, n, p))
 
 
 @wide
