@@ -303,11 +303,11 @@ $(BACKENDS_VENV)/.torch: plugins/multigrad-torch/pyproject.toml $(BACKENDS_VENV)
 	@touch $@
 
 # -- what holds here holds elsewhere: the tests of make quick, the conformance suite on NumPy and the demo, started in other ways.
-#    SEED=... repeats a random order. With -O, Python leaves out the assertions of multigrad; pytest keeps those of the tests and of the suite.
+#    ORDER=... repeats a random order. With -O, Python leaves out the assertions of multigrad; pytest keeps those of the tests and of the suite.
 
 ALL_WAYS := order twice processes warnings optimized dev homeless read-only wheels
 WAYS ?= $(ALL_WAYS)
-SEED ?= $(shell date +%s)
+ORDER ?= $(shell date +%s)
 ELSEWHERE = $(UNDER) $(PY) $(FLAGS)
 HERE := $(SHARED)
 
@@ -319,7 +319,7 @@ test-elsewhere: $(READY)
 
 UNDER := env
 elsewhere-order elsewhere-twice: UNDER := env PYTHONPATH=tests
-elsewhere-order: HERE = -p orders --shuffled $(SEED)
+elsewhere-order: HERE = -p orders --shuffled $(ORDER)
 elsewhere-twice: HERE := -p orders --twice
 elsewhere-processes: HERE := -n 4
 elsewhere-warnings: FLAGS := -W error

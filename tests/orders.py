@@ -26,4 +26,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if config.getoption("--shuffled") is not None:
-        terminalreporter.line(f"in random order: SEED={config.getoption('--shuffled')}")
+        terminalreporter.line(f"in random order: ORDER={config.getoption('--shuffled')}")
