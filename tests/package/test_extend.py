@@ -707,6 +707,14 @@ class TestCarryOut:
         np.testing.assert_allclose(values(out), np.arange(3.0) * X)
         assert type(logged(lambda x: mg.zeros(3), X)) is np.ndarray
 
+    def test_levels(self):
+        first, second = extend.Transform("first"), extend.Transform("second")
+        y = Logged.wrap(Logged.wrap(mg.asarray(X), first), second)
+        assert 1 < first.level < second.level == extend.level_of(y)
+        assert [extend.level_of(x) for x in (X, 1.0, "x", y.array)] == [0, 0, 0, first.level]
+        assert extend.innermost(y) is X and extend.innermost(X) is X
+        assert [extend.is_array(x) for x in (X, y, 1.0, [1.0])] == [True, True, False, False]
+
 
 class Noting(extend.Observer):
     """What is told of: the kinds and names of events, in order."""
