@@ -528,6 +528,13 @@ class TestFunctions:
         logged(with_function, x).backward()
         np.testing.assert_allclose(x.grad.array, expected)
 
+    def test_one_array_twice(self):
+        def twice(x):
+            return mg.sum(Double.apply(x, x)[1])
+
+        np.testing.assert_allclose(func.grad(lambda x: logged(twice, x))(X), 2 * X)
+        np.testing.assert_allclose(values(logged(func.grad(twice), X)), 2 * X)
+
     def test_rules_of_decorated_functions(self):
         np.testing.assert_allclose(
             values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W

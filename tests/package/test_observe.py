@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import tracemalloc
 import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
@@ -513,6 +514,27 @@ class TestContexts:
             y.register_hook(lambda g: mg.sin(g))
             mg.sum(y).backward()
         assert log.begun == ["multiply", "sum", "sin"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [mg.autograd.graph.record_lines, lambda: mg.autograd.graph.label("step")],
+    ids=["lines", "label"],
+)
+def test_blocks_leave_no_record_of_each_in_a_block_around_them(x, made):
+    def steps(n: int) -> int:
+        tracemalloc.start()
+        try:
+            for _ in range(n):
+                with made():
+                    mg.sin(x)
+            return tracemalloc.get_traced_memory()[0] // n
+        finally:
+            tracemalloc.stop()
+
+    with mg.autograd.graph.label("around"):
+        steps(300)
+        assert steps(600) < 100
 
 
 def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
