@@ -139,6 +139,14 @@ def test_a_library_that_is_being_imported_is_told_later(monkeypatch: pytest.Monk
     clients._registered.discard("a_client.place")
 
 
+def test_a_version_without_the_place_is_left_alone() -> None:
+    from multigrad.clients import einops
+
+    before = len(einops._kept)
+    einops.register(ModuleType("einops._backends"))
+    assert len(einops._kept) == before
+
+
 def test_where_no_module_was_imported_a_new_tensor_looks_for_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

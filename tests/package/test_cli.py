@@ -168,6 +168,18 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert found.stdout.endswith("[]\n"), found
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [([], "COMMAND"), (["new"], "PLUGIN"), (["breaks"], "script"), (["profile"], "script")],
+)
+def test_what_is_not_given_is_asked_for(
+    words: list[str], asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words)
+    assert capsys.readouterr().err.endswith(f"the following arguments are required: {asked}\n")
+
+
 def test_a_closed_pipe_is_no_error() -> None:
     found = subprocess.run(
         f'"{sys.executable}" -m multigrad ops | head -1',

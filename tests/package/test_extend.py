@@ -528,6 +528,13 @@ class TestFunctions:
         logged(with_function, x).backward()
         np.testing.assert_allclose(x.grad.array, expected)
 
+    def test_one_array_twice(self):
+        def twice(x):
+            return mg.sum(Double.apply(x, x)[1])
+
+        np.testing.assert_allclose(func.grad(lambda x: logged(twice, x))(X), 2 * X)
+        np.testing.assert_allclose(values(logged(func.grad(twice), X)), 2 * X)
+
     def test_rules_of_decorated_functions(self):
         np.testing.assert_allclose(
             values(logged(lambda x: func.jvp(tenfold, (x,), (W,))[1], X)), 10 * W
@@ -706,6 +713,14 @@ class TestCarryOut:
         out = logged(lambda x: mg.zeros(3) + mg.arange(3.0) * x, X)
         np.testing.assert_allclose(values(out), np.arange(3.0) * X)
         assert type(logged(lambda x: mg.zeros(3), X)) is np.ndarray
+
+    def test_levels(self):
+        first, second = extend.Transform("first"), extend.Transform("second")
+        y = Logged.wrap(Logged.wrap(mg.asarray(X), first), second)
+        assert 1 < first.level < second.level == extend.level_of(y)
+        assert [extend.level_of(x) for x in (X, 1.0, "x", y.array)] == [0, 0, 0, first.level]
+        assert extend.innermost(y) is X and extend.innermost(X) is X
+        assert [extend.is_array(x) for x in (X, y, 1.0, [1.0])] == [True, True, False, False]
 
 
 class Noting(extend.Observer):

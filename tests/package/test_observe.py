@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import tracemalloc
 import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import multigrad as mg
 from multigrad import func, observe
 from multigrad.autograd import Function, profiler
 from multigrad.autograd.graph import saved_tensors_hooks
+from multigrad.core.graph import Node
 from multigrad.observe import (
     CONVERSION,
     FUNCTION,
@@ -237,6 +239,20 @@ class TestEvents:
             and second is z
         )
 
+    def test_operands_and_results_of_nodes(self, x):
+        told = []
+
+        class Nodes(Observer):
+            events = frozenset({NODE})
+
+            def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
+                told.append((node.name(), operands, result))
+
+        with Nodes():
+            y = 3.0 + x
+            parts = mg.unstack(x)
+        assert told == [("AddBackward", (3.0, x), y), ("UnstackBackward", (x, 0), parts)]
+
 
 class TestOnce:
     @pytest.mark.parametrize(
@@ -304,6 +320,16 @@ class TestErrors:
         ):
             mg.sin(x)
         assert outer.told == ["+operation sin", "-operation sin"] and inner.told == []
+
+    def test_an_observer_that_raises_at_the_end(self, x):
+        with (
+            Log(OPERATION) as outer,
+            refusing("end", OPERATION),
+            Log(OPERATION) as inner,
+            pytest.raises(RuntimeError, match="not here"),
+        ):
+            mg.sin(x)
+        assert outer.told == inner.told == ["+operation sin", "-operation sin"]
 
     def test_an_observer_that_raises_at_the_end_of_a_label(self):
         with (
@@ -490,6 +516,27 @@ class TestContexts:
         assert log.begun == ["multiply", "sum", "sin"]
 
 
+@pytest.mark.parametrize(
+    "made",
+    [mg.autograd.graph.record_lines, lambda: mg.autograd.graph.label("step")],
+    ids=["lines", "label"],
+)
+def test_blocks_leave_no_record_of_each_in_a_block_around_them(x, made):
+    def steps(n: int) -> int:
+        tracemalloc.start()
+        try:
+            for _ in range(n):
+                with made():
+                    mg.sin(x)
+            return tracemalloc.get_traced_memory()[0] // n
+        finally:
+            tracemalloc.stop()
+
+    with mg.autograd.graph.label("around"):
+        steps(300)
+        assert steps(600) < 100
+
+
 def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
     """Of two that are open, by nodes of any kind, also where another observer is told of them."""
 
@@ -582,3 +629,24 @@ def test_an_operation_with_a_parameter_mode_in_a_loop():
     x = np.asarray([[1.5, 0.5], [0.25, -1.0], [0.5, 2.0]])
     values, _ = mg.func.scan(lambda c, _: (mg.linalg.qr(c)[0], None), x, None, length=2)
     np.testing.assert_allclose(values.T @ values, np.eye(2), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Log,
+        profiler.profile,
+        mg.autograd.detect_breaks,
+        mg.autograd.graph.record_lines,
+        lambda: mg.autograd.graph.label("part"),
+        lambda: mg.autograd.set_detect_anomaly(True),
+    ],
+    ids=["observer", "profile", "breaks", "lines", "label", "anomaly"],
+)
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_what_is_recorded_stays_the_same(x, made):
+    """The plain node of an operation; off again, it carries nothing."""
+    with made():
+        watched = (x * x).grad_fn
+    plain = (x * x).grad_fn
+    assert type(watched) is type(plain) is Node and plain.metadata == {}

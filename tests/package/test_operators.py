@@ -403,6 +403,30 @@ def test_an_operation_without_gradient_ends_the_history(xp: Any) -> None:
         check(gradients(z, x, xp.ones_like(z))[0], values(y))
 
 
+@pytest.mark.parametrize(
+    ("stem", "operand", "message"),
+    [
+        ("mul", 1j, "can't be cast to the desired output type"),
+        ("add", np.ones((2, 3)), "doesn't match the broadcast shape"),
+        ("matmul", np.ones((3, 2)), "doesn't match the broadcast shape"),
+        ("matmul", 2.0, "unsupported operand"),
+        ("add", mg.namespace("strict").ones(3), "got arrays of two backends"),
+        ("pow", "2", "unsupported operand"),
+        ("add", None, "unsupported operand"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_is_refused_leaves_the_tensor_as_it_was(
+    stem: str, operand: Any, message: str, recorded: bool
+) -> None:
+    t = vector(A) * 1.0 if recorded else mg.asarray(A.copy())
+    with pytest.raises((RuntimeError, TypeError), match=message):
+        getattr(operator, f"i{stem}")(t, operand)
+    check(t, A)
+    assert t._version == 0
+
+
 # ----- twins -----
 
 

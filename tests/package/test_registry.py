@@ -89,6 +89,7 @@ class TestSignatures:
             ),
             ("a.b.c(x, /)", "is not a valid name for an operation"),
             ("t.f(_x, /)", "a parameter cannot be called '_x'"),
+            ("t.f(g, /)", "a parameter cannot be called 'g'"),
             ("_t(x, /)", "is not a valid name for an operation: write an identifier that is no"),
             ("class(x, /)", "is not a valid name for an operation"),
             ("ｓｉｎ(x, /)", "is not a valid name for an operation"),
@@ -543,6 +544,17 @@ class TestWrongResults:
             "broadcasting does not explain",
         ):
             xp.sum(xp.t.put(x, (slice(0, 2), ...), value)).backward()
+
+    def test_what_broadcasting_explains_is_summed(self, xp):
+        define(
+            "t.dots(x, y, /, *, axis=-1)",
+            forward=lambda xp, x, y, axis: xp.sum(x * y, axis=axis),
+            jvp=lambda xp, t_x, t_y, x, y, axis: None,
+            vjp=lambda xp, g, x, y, axis: (g[..., None] * y, g[..., None] * x),
+        )
+        x, y = leaf(xp, np.ones((2, 3))), leaf(xp, np.ones(3))
+        xp.sum(xp.t.dots(x, y)).backward()
+        assert y.grad.tolist() == [2.0, 2.0, 2.0]
 
 
 class TestPlans:

@@ -345,6 +345,37 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site) -> None:
     ]
 
 
+def test_a_held_prefix_gives_the_new_function(site: Site) -> None:
+    out = site.run("""
+        import numpy as np
+        import multigrad as mg
+        from multigrad import linalg, registry
+        before = linalg.trace, mg.linalg.trace
+        registry.linear("linalg.trace(x, /)", x=lambda xp, g, x_shape: g, override=True, doc="new")
+        print(before[0] is before[1], *[f.__doc__.splitlines()[0] for f in (linalg.trace, mg.linalg.trace)])
+        """)
+    assert out == "True new new\n"
+
+
+def test_a_raw_function_does_not_outlive_its_operation(site: Site) -> None:
+    out = site.run("""
+        import numpy as np
+        import multigrad as mg
+        from multigrad import registry
+        from multigrad.backends import raw
+        xp, found, replaced = mg.core.element.library_named("numpy").xp, raw.RawNamespace._find, []
+        def find(self, name):
+            function = found(self, name)
+            if name == "sin" and not replaced:
+                replaced.append(registry.elementwise("sin(x, /)", x=1.0, forward=lambda xp, x: x + 7, override=True))
+            return function
+        raw.RawNamespace._find = find
+        xp.sin
+        print(len(replaced), float(xp.sin(np.zeros(()))), float(xp.sin(np.zeros(()))))
+        """)
+    assert out == "1 7.0 7.0\n"
+
+
 def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None:
     out = site.run("""
         import numpy as np
@@ -380,3 +411,22 @@ def test_an_operation_that_is_taken_back_leaves_no_method(site: Site) -> None:
         print(x.sin().item(), hasattr(x, "evil"), hasattr(x, "evil_"))
         """)
     assert out == "0.0 False False\n"
+
+
+def test_first_use_in_several_threads_at_once(site: Site) -> None:
+    """Whoever comes while another thread fills the tables does not find them half full."""
+    out = site.run("""
+        import sys, threading
+        from concurrent.futures import ThreadPoolExecutor
+        import numpy as np
+        import multigrad as mg
+        from multigrad import func
+        sys.setswitchinterval(1e-6)
+        x, together = np.arange(12.0).reshape(4, 3), threading.Barrier(8)
+        def first(i):
+            together.wait()
+            return func.vmap(func.hessian(lambda s: mg.sum(mg.sin(s) * s**2)))(x).shape
+        with ThreadPoolExecutor(8) as pool:
+            print(set(pool.map(first, range(8))))
+        """)
+    assert out == "{(4, 3, 3)}\n"

@@ -250,6 +250,11 @@ def test_the_backend_of_a_library_with_masks_refuses_what_is_masked(tmp_path: Pa
     ]
 
 
+def test_a_kernel_is_written_only_where_it_is_needed(written: Path) -> None:
+    backend = written / "multigrad-toy-arrays" / "multigrad_toy_arrays" / "backend.py"
+    assert "admit" not in backend.read_text()
+
+
 # ----- what is refused -----
 
 
@@ -397,6 +402,23 @@ def test_a_library_that_ends_the_process(
         refused(capsys, "backend", "toys", "--module", "dying")
         == f"a process that tried the module 'dying' has ended: {ending}"
     )
+
+
+def test_a_library_that_prints(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "talking.py").write_text(
+        "import atexit\n"
+        "print('hello', end='')\n"
+        "atexit.register(print, 'bye')\n"
+        "from array_api_strict import *\n"
+    )
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    )
+    with pytest.raises(
+        templates.TemplateError,
+        match="the arrays of talking, array_api_strict._array_object.Array, belong to the backend",
+    ):
+        templates.write("backend", "toys", here, "talking")
 
 
 def test_a_folder_that_cannot_be_written(here: Path) -> None:

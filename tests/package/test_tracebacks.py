@@ -154,6 +154,17 @@ class TestTheException:
             and frames(error.__cause__) == ["here", "us"]
         )
 
+    def test_keeps_what_the_program_was_handling(self):
+        def f(x: Any) -> Any:
+            try:
+                raise KeyError("before")
+            except KeyError:
+                return x * mg.asarray(Y)
+
+        error = raised(lambda: func.grad(f)(X))
+        assert type(error) is ValueError and not error.__suppress_context__
+        assert type(error.__context__) is KeyError and frames(error.__context__) == ["here"]
+
     def test_causes_within_are_folded_as_well(self):
         error = raised(lambda: func.vmap(lambda x: x, in_axes=(0, 1))(X))
         assert (

@@ -48,6 +48,13 @@ class TestPositions:
         ):
             np.testing.assert_allclose(values(found), expected)
 
+    def test_of_what_takes_more_than_one_array(self) -> None:
+        x = mg.asarray(X)
+        assert mg.concat([x, x], 1).shape == (3, 8) and mg.stack([x, x], 1).shape == (3, 2, 4)
+        assert mg.take(x, mg.asarray([0]), 1).shape == (3, 1) and len(mg.unstack(x, 1)) == 4
+        assert mg.roll(x, 1, 1).shape == mg.repeat(x, 1, 1).shape == (3, 4)
+        np.testing.assert_allclose(mg.cumulative_sum(x, 0).array, np.cumsum(X, 0))
+
     def test_diff_and_tensordot(self, xp: Any) -> None:
         x = xp.asarray(X)
         np.testing.assert_allclose(values(xp.diff(x, 2)), np.diff(X, 2))

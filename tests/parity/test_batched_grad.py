@@ -59,6 +59,16 @@ class TestGrad:
             np.asarray(ROWS) * [2.0, 4.0, 6.0] + np.asarray([[3.0], [0.0], [6.0], [3.0]]),
         )
 
+    def test_a_graph_may_be_kept_and_freed(self, side, x):
+        y = x**3
+        call = lambda **options: side.autograd.grad(
+            y, x, side.tensor(ROWS), is_grads_batched=True, **options
+        )
+        call(retain_graph=True)
+        call()
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            call()
+
     def test_create_graph(self, side, x):
         (found,) = side.autograd.grad(
             x**3, x, side.tensor(ROWS), create_graph=True, is_grads_batched=True

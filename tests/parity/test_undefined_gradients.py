@@ -65,6 +65,12 @@ class TestUndefined:
         found = side.autograd.grad(first.apply(x, seen.apply(w)), [x, w])
         assert [numbers(side, g) for g in found] == [[1.0], [0.0]]
 
+    def test_through_an_operation(self, side, leaf):
+        first, seen = functions(side)
+        x, w = leaf([1.0]), leaf([1.0])
+        first.apply(x, seen.apply(w) * 2.0).backward()
+        assert seen.log == [[0.0]] and numbers(side, w.grad) == [0.0]
+
     def test_where_another_use_is_defined(self, side, leaf):
         first, _ = functions(side)
         for order in (0, 1):

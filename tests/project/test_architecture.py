@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -171,6 +172,16 @@ def test_assertions_only_narrow_types():
         if isinstance(part, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
         or (isinstance(part, ast.Call) and ast.unparse(part.func) not in ("isinstance", "callable"))
     ] == []
+
+
+def test_what_a_module_wants_is_provided():
+    for m, module in source.modules().items():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef) and "wanted" in map(
+                ast.unparse, node.decorator_list
+            ):
+                function = getattr(import_module(f"multigrad.{m}"), node.name)
+                assert not hasattr(function, "__wanted__"), f"{m}.{node.name} has no definition"
 
 
 def test_a_function_that_is_not_there_yet_says_so():

@@ -81,6 +81,55 @@ def test_the_median_of_the_ratios_within_rounds_is_judged(module, made_up):
     assert not module("judging").of_result(often)[0].met
 
 
+@pytest.mark.parametrize(("ours", "met"), [(6.29, True), (6.31, False)])
+def test_an_aim_may_allow_a_constant_on_top(module, made_up, ours, met):
+    """2.5 x 2 us + 1 us is 6 us, and five percent more 6.3."""
+    result = made_up({"multigrad": [ours] * 7, "numpy": [2.0] * 7}, ("numpy", 2.5, 1e-6))
+    (verdict,) = module("judging").of_result(result)
+    assert verdict.met == met and verdict.aim == "<= 2.5 x numpy + 1 us"
+
+
+def test_every_aim_counts_but_that_of_a_peer_that_is_not_installed(module, made_up):
+    judging, times = module("judging"), {"multigrad": [4.0] * 7, "torch": [10.0] * 7}
+    both = judging.of_result(made_up(times | {"hips": [10.0] * 7}, ("torch", 0.5), ("hips", 0.2)))
+    assert [v.met for v in both] == [True, False] and judging.status(both) == 1
+    result = made_up(times, ("torch", 0.5), ("hips", 0.2))
+    told = judging.skipped(result.case)
+    assert told == ["made up, a case: hips is not installed"]
+    verdicts = judging.of_result(result)
+    text = judging.summary(verdicts, told)
+    assert "1 of 1 aims met" in text and "Not judged, 1:" in text and told[0] in text
+    assert judging.status(verdicts) == 0 and judging.status([]) == 1
+
+
+def test_programs_are_judged_by_their_median_and_next_to_numpy_where_that_is_most_of_the_time(
+    module, made_up
+):
+    judging = module("judging")
+    # 3 x hand: the overhead is most of it; then 1.11 x and 1.29 x
+    fast, middle, slow = (
+        made_up({"multigrad": [ours] * 7, "hips": [10.0] * 7, "hand": [hand] * 7})
+        for ours, hand in ((3.0, 1.0), (4.0, 3.6), (9.0, 7.0))
+    )
+    verdicts, named = judging.of_programs(
+        [fast, middle, slow], "hand", {"hips": 0.45, "torch": 0.8}
+    )
+    assert [(v.aim, v.met) for v in verdicts] == [
+        ("<= 0.45 x hips", True),
+        ("<= 1.15 x hand", True),
+        ("<= 1.15 x hand", False),
+    ]
+    assert named == ["real programs, the median: torch is not installed"]
+
+
+def test_counts_have_no_tolerance(module):
+    limit = module("judging").limit
+    assert limit("bytes", "a node", 130, 130, "bytes", tolerance=0).met
+    assert not limit("bytes", "a node", 131, 130, "bytes", tolerance=0).met
+    assert limit("first expression", "", 7.3, 7, "ms").met
+    assert not limit("first expression", "", float("nan"), 7, "ms").met
+
+
 def test_peers_that_disagree_are_not_timed(module):
     measure = module("measure")
     case = measure.Case(

@@ -47,3 +47,9 @@ def test_links_lead_to_files_of_the_repository(page):
     for link in links:
         if not link.startswith(("http://", "https://")):
             assert (page.parent / link).exists(), link
+
+
+def test_sections_that_the_readme_links_are_there():
+    for path, anchor in re.findall(r"\]\(([^)#\s:]+)#([^)]+)\)", README.read_text()):
+        titles = re.findall(r"^#+ (.*)$", (ROOT / path).read_text(), re.M)
+        assert anchor in [re.sub(r"[^\w\- ]", "", t).lower().replace(" ", "-") for t in titles]

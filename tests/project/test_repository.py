@@ -135,6 +135,14 @@ def test_the_policy_names_the_lower_bounds_that_hold() -> None:
     assert len(scipy) == 1
 
 
+def test_the_policy_removes_no_name_before_two_minor_versions() -> None:
+    text = (ROOT / "docs" / "policy.md").read_text()
+    stays = re.findall(
+        r"0\.(\d+)[^.]* may\s+remove\s+(?:a name|names) that 0\.(\d+) deprecated", text
+    )
+    assert len(stays) == 2 and all(int(gone) - int(old) == 2 for gone, old in stays)
+
+
 def test_the_page_of_the_tests_lists_their_helpers_and_names_are_unique() -> None:
     tests = ROOT / "tests"
     table = (

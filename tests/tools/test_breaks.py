@@ -385,6 +385,31 @@ def test_a_function_that_gives_no_gradient(xp: Any) -> None:
     assert not report.unreached_leaves
 
 
+def test_a_function_that_gives_a_gradient_in_one_of_two_passes() -> None:
+    class Sometimes(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g if gives[-1] else None
+
+    gives: list[bool] = []
+    with detect_breaks() as report:
+        a = leaf(mg.namespace("numpy"))
+        loss = mg.sum(Sometimes.apply(a))
+        for given, why in (
+            (False, ["given no gradient by SometimesBackward"]),
+            (True, []),
+            (False, []),
+        ):
+            gives.append(given)
+            loss.backward(retain_graph=True)
+            assert [u.why for u in report.unreached(loss, [a])] == why
+        assert not report.unreached_leaves
+
+
 def test_parts_of_parameters(xp: Any) -> None:
     w, c = leaf(xp, 1.0, 2.0, 3.0), xp.ones(2, dtype=xp.float64)
     with detect_breaks() as report:

@@ -12,6 +12,7 @@ import types
 import warnings
 import xml.dom.minidom
 import xml.etree.ElementTree as ET
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +302,17 @@ def test_svg_page_and_notebooks() -> None:
         and "5 operations" in picture._repr_html_()
     )
     assert repr(picture) == "<GraphPicture: 5 operations, 2 leaves, 280 B in saved arrays>"
+
+
+def test_boxes_do_not_overlap_and_arrows_lead_down() -> None:
+    loss, params = small(mg.namespace("numpy"))
+    lay = graph.draw(loss, params).layout
+    for a, b in combinations(lay.cells, 2):
+        assert (
+            abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2
+        )
+    assert all(way[0][1] < way[-1][1] for way in lay.ways)
+    assert all(0 <= c.x - c.width / 2 and c.x + c.width / 2 <= lay.width for c in lay.cells)
 
 
 def test_save_goes_by_the_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

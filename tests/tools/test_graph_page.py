@@ -182,6 +182,16 @@ def test_functions_of_ones_own_have_a_kind() -> None:
     assert "own derivative" in {b["kind"] for b in boxes}
 
 
+def test_every_kind_has_its_colours() -> None:
+    slugs = {kind.replace(" ", "-") for kind in viewer.KINDS}
+    for colours in (viewer.LIGHT, viewer.DARK):
+        assert (
+            set(re.findall(r"--fill-([\w-]+):", colours))
+            == set(re.findall(r"--edge-([\w-]+):", colours))
+            == slugs
+        )
+
+
 def test_a_folded_graph_opens_in_its_page() -> None:
     loss, params = network(12)
     picture = graph.draw(loss, params)

@@ -198,6 +198,14 @@ def test_a_page_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert observe.gate.get() is True and "not written" in repr(page)
 
 
+def test_a_block_without_operations(tmp_path: Path) -> None:
+    with mg.profile_page(str(tmp_path / "run.html")):
+        pass
+    assert written(tmp_path / "run.html")["notes"][0].startswith(
+        "The block ran no operation of multigrad"
+    )
+
+
 def test_it_shows_itself_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = mg.profile_page(tmp_path / "<b>.html")
     assert (

@@ -65,6 +65,25 @@ def test_a_generator_that_is_closed_on_another_thread():
         assert labels(mg.exp(x)) == ["B"]
 
 
+def test_one_label_for_several_tasks():
+    part, x, found = graph.label("part"), leaf(), {}
+
+    async def task(n):
+        with part:
+            await asyncio.sleep(0.001 * n)
+            found[n] = mg.exp(x)
+        with graph.label("after"):
+            await asyncio.sleep(0.002)
+            found[-n] = mg.exp(x)
+
+    async def main():
+        await asyncio.gather(task(1), task(2))
+
+    asyncio.run(main())
+    assert [labels(found[n]) for n in (1, 2, -1, -2)] == [["part"], ["part"], ["after"], ["after"]]
+    assert len(numbers(found[1], found[2])) == 2
+
+
 def test_a_coroutine_function():
     x = leaf()
 
@@ -111,6 +130,22 @@ def test_a_generator_function():
         ["steps"],
     ]
     assert len(numbers(first, second, third)) == 1 and len(numbers(first, next(function()))) == 2
+
+
+def test_what_runs_when_a_generator_is_closed():
+    x, found = leaf(), []
+
+    @graph.label("steps")
+    def function():
+        try:
+            yield
+        finally:
+            found.append(mg.exp(x))
+
+    g = function()
+    next(g)
+    g.close()
+    assert labels(found[0]) == ["steps"]
 
 
 def test_an_asynchronous_generator_function():

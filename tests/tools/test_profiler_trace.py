@@ -19,6 +19,7 @@ from profiler_events import exported, leaf, rows
 import multigrad as mg
 from multigrad.autograd.profiler import profile, record_function
 from multigrad.autograd.profiler_util import EventList, FunctionEvent
+from multigrad.tools.profiler import table
 
 
 def calls_of(trace):
@@ -162,6 +163,21 @@ def test_numbers_of_the_table():  # F218, F223
     assert cells(events(("f", 0, 0, None)).table(), "f")[1] == "NaN"
 
 
+def test_units():
+    assert [table.format_memory(n) for n in (24, 2048, -3 << 20, 5 << 30)] == [
+        "24 B",
+        "2.00 KB",
+        "-3.00 MB",
+        "5.00 GB",
+    ]
+    assert [table.format_time(us) for us in (12.3, 1234.0, 1234567.0)] == [
+        "12.300us",
+        "1.234ms",
+        "1.235s",
+    ]
+    assert table.format_share(1, 3) == "33.33%" and table.format_share(0, 0) == "NaN"
+
+
 @pytest.mark.parametrize(
     ("flops", "title", "text"),
     [
@@ -194,6 +210,14 @@ def test_limits():  # F218
 
 
 NAME = "a\"<&>'\\\n\x00\x1b\ud800é</script>"
+
+
+def test_nothing_ran(tmp_path):
+    with profile() as prof:
+        pass
+    assert rows(exported(prof, tmp_path)) == {}
+    EventList([]).export_chrome_trace(tmp_path / "list.json")
+    assert [e["ph"] for e in json.loads((tmp_path / "list.json").read_text())] == ["M"]
 
 
 def test_trace_with_strange_names_and_lengths_is_json(tmp_path):

@@ -12,8 +12,10 @@ import pytest
 from report_pages import HOSTILE, Page, alone, command, run
 
 from multigrad import cli, observe
+from multigrad.autograd import detect_breaks
 from multigrad.tools.profiler.recorder import MEMORY_EVENT_NAME
 from multigrad.tools.report.run import POINTS, Run, _thinned
+from multigrad.tools.report.watch import RunObserver
 
 TRAIN = """import sys
 import numpy as np
@@ -147,6 +149,10 @@ def test_nothing_comes_from_outside(trained: tuple[Run, Page]) -> None:
     alone(trained[0].html)
 
 
+def test_without_javascript(trained: tuple[Run, Page]) -> None:
+    assert '<noscript><p class="note">Tables and charts are drawn by JavaScript' in trained[0].html
+
+
 def test_the_summary(trained: tuple[Run, Page]) -> None:
     _, page = trained
     summary = dict(page.data["summary"])
@@ -256,6 +262,18 @@ def test_looking_keeps_no_array(tmp_path: Path) -> None:
     assert page.data["memory"]["peak"][1] < 5 * 1000 * 30 * 8
 
 
+def test_func_grad_is_seen(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np, multigrad as mg\n"
+        "from multigrad import func\n"
+        "print(func.grad(lambda x: mg.sum(mg.sin(x)))(np.ones(4)))\n"
+    )
+    _, page = run(tmp_path, text)
+    assert (
+        page.data["graph"].startswith("before pass 1 of 1") and "2 operations" in page.data["graph"]
+    )
+
+
 def test_jax(tmp_path: Path) -> None:
     pytest.importorskip("jax")
     text = (
@@ -275,6 +293,16 @@ def test_jax(tmp_path: Path) -> None:
 
 def test_nothing_stays_behind(tmp_path: Path) -> None:
     run(tmp_path, f"{TRAIN}raise KeyboardInterrupt\n")
+    assert observe.gate.get() is True
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_tool_that_the_script_does_not_leave_leaves_nothing_behind(first: bool) -> None:
+    observer, breaks = RunObserver(), detect_breaks()
+    for enter in [observer.open, breaks.__enter__][:: 1 if first else -1]:
+        enter()
+    for leave in [observer.close, lambda: breaks.__exit__(None, None, None)][:: 1 if first else -1]:
+        leave()
     assert observe.gate.get() is True
 
 
