@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 
 import numpy as np
@@ -66,6 +67,17 @@ def test_arguments_and_results_may_be_nested():
 )
 def test_transformations_inside_become_part_of_the_program(transform):
     same(transform(lambda x: mg.sum(mg.sin(x) * x**2)), (X,), (X + 1.0,), (X - 2.0,))
+
+
+def test_backward_on_tensors_made_inside():
+    def f(x):
+        w = mg.asarray(x, requires_grad=True)
+        mg.sum(w**3).backward()
+        return w.grad
+
+    g = func.compile(f)
+    for k in range(3):
+        np.testing.assert_allclose(g(X + k), 3 * (X + k) ** 2)
 
 
 def test_inside_another_transformation_it_is_the_function_itself():
@@ -522,6 +534,20 @@ def test_a_random_generator_is_seen():
     g(X)
 
 
+def test_a_counter_and_the_time_are_seen():
+    count = [0.0]
+
+    def counted(x):
+        count[0] += 1.0
+        return x * count[0]
+
+    for f in (counted, lambda x: (x, time.perf_counter_ns())):
+        g = func.compile(f)
+        g(X)
+        with pytest.raises(HiddenStateError):
+            g(X)
+
+
 def test_how_often_it_is_compared():
     scale = [1.0]
     first, always, never = (
@@ -546,6 +572,11 @@ def test_how_often_it_is_compared():
     with pytest.raises(HiddenStateError, match="argument 0 in place"):
         g(w)
     np.testing.assert_array_equal(w, 2 * X)
+
+
+def test_nan_is_equal_to_itself():
+    with np.errstate(invalid="ignore"):
+        same(lambda x: np.log(-x), (X,), (X,), (X,))
 
 
 def test_what_is_captured_is_frozen():

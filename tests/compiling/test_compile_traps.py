@@ -149,6 +149,16 @@ def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
         func.compile(f)(*args)
 
 
+def test_containers_may_be_written_with_what_they_hold():
+    def augmented(p):
+        for name in p:
+            p[name] *= 2.0
+        p["w"] = p["w"]
+        return State(p["w"] * 1.0, 3).w
+
+    same(augmented, ({"w": X, "v": M},), ({"w": X + 1.0, "v": M},), ({"w": X, "v": M},))
+
+
 # ----- Arguments that are equal, and are not the same -----
 
 
