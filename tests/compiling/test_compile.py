@@ -128,12 +128,13 @@ def _broadcast(x):
     [
         (func.grad(lambda p: mg.sum((p["a"] + p["b"]) ** 2)), None),
         (func.grad(lambda a, b: mg.sum((a + mg.reshape(b, (4,))) ** 2), (0, 1)), ((4,), (2, 2))),
+        (lambda x: (x * 2.0, (x * 2.0).T), ((2, 3),)),
         (lambda x: (lambda y: (y, y.T))(x * 2.0), ((2, 3),)),
         (lambda x: (lambda y: (y, [y, y], y + 0.0))(x * 2.0), ((2, 3),)),
         (lambda x: np.broadcast_to((x * 2.0)[:1], (2,)), ((2,),)),
         (_broadcast, ((2,),)),
     ],
-    ids=["dict", "reshaped", "view", "repeated", "one", "broadcast"],
+    ids=["dict", "reshaped", "computed twice", "view", "repeated", "one", "broadcast"],
 )
 def test_results_share_no_memory_with_each_other(f, shapes, kind):
     def given():
@@ -197,7 +198,20 @@ def test_a_function_of_the_user_is_recorded_through_its_own_derivative():
             (x,) = ctx.saved_tensors
             return 5.0 * g * x * x
 
-    same(func.grad(lambda x: mg.sum(Cube.apply(x))), (X,), (X + 1,), (X + 2,))
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = mg.exp(x)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    for function in (Cube, Exp):
+        gradient = func.grad(lambda x, apply=function.apply: mg.sum(apply(x)))
+        same(gradient, (X,), (X + 1,), (X + 2,))
     same(lambda x: Cube.apply(x), (mg.asarray(X),), (mg.asarray(X + 1),))
 
 
@@ -736,6 +750,17 @@ def test_jax():
     assert len(g.programs) == 1
     np.testing.assert_allclose(jax.jit(g)(x, x)[1], np.cos(x) * x, rtol=1e-6)
     assert len(g.programs) == 1
+
+    def rebound(w, lr):
+        before = w
+        w -= lr * before
+        return w, before
+
+    h = func.compile(rebound)
+    for lr in (0.5, 0.25, 0.125):
+        new, old = h(x, lr)
+        np.testing.assert_allclose(new, x - lr * x)
+        np.testing.assert_allclose(old, x)
 
     def put(w):
         w[0] = 1.0

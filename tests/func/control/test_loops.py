@@ -16,6 +16,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.errors import BatchingError, GradientError
 from multigrad.extend import raw_namespace
+from multigrad.func import tree
 from multigrad.func.control import checkpoints
 
 CHECKPOINTS = ("step", 2, 3, 50, None, "binomial")
@@ -304,6 +305,32 @@ def test_what_does_not_depend_has_no_gradient_that_is_nan() -> None:
 
     for mode in (func.grad, lambda g: lambda w: func.jvp(g, (w,), (w,)), func.hessian):
         near(f(func.scan, mode), f(unrolled, mode))
+
+
+def test_a_tree_of_carries() -> None:
+    """Of a matrix, no elements, none at all, float32 and integers."""
+    parts = W, np.zeros((0, 2)), np.ones(2, np.float32)
+    xs = (XS, [np.arange(len(XS))])
+
+    def body(c: Any, x: Any) -> Any:
+        scale = mg.mean(x[0]) * mg.astype(x[1][0], mg.float64)
+        moved = [mg.astype(mg.sin(v * scale) + 0.5 * v, v.dtype) for v in (*c["a"], c["b"][1]["c"])]
+        new = {"a": tuple(moved[:2]), "b": [None, {"c": moved[2]}], "n": c["n"] + x[1][0]}
+        return new, {"s": mg.sum(moved[0]), "l": (new["n"], moved[2])}
+
+    def run(loop: Any, parts: Any) -> Any:
+        start = {"a": parts[:2], "b": [None, {"c": parts[2]}], "n": np.arange(2)}
+        return loop(body, start, xs)
+
+    def loss(loop: Any, parts: Any) -> Any:
+        return sum(mg.sum(x * 1.0) for x in tree.leaves(run(loop, parts)))
+
+    near(run(func.scan, parts), run(unrolled, parts), 1e-5)
+    near(
+        func.grad(lambda p: loss(func.scan, p))(parts),
+        func.grad(lambda p: loss(unrolled, p))(parts),
+        1e-5,
+    )
 
 
 # Carries of many kinds
