@@ -146,6 +146,12 @@ class TestHooks:
             close(mg.autograd.grad(xp.sum(y), x)[0], np.cos(X) * np.exp(np.sin(X)))
             assert len(seen) == len(expected)  # the second run is none of their business
 
+    def test_on_the_host(self, xp):
+        f = func.grad(total(func.grad(total(checkpoint(body(xp)), xp)), xp))
+        with graph.save_on_cpu(), graph.allow_mutation_on_saved_tensors():
+            found = f(raw(xp, X))
+        close(found, values(f(raw(xp, X))))
+
     def test_inside_of_a_checkpoint(self, xp):
         """What they pack they keep: they are the innermost, in both runs."""
         seen = []
