@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -720,6 +721,29 @@ def test_recursion():
     g = func.compile(f)
     for n in (3, 3, 2, 3, 0, 3):
         np.testing.assert_array_equal(g(X, n), X * 2.0**n)
+
+
+def test_threads_that_write_to_their_arguments():
+    def f(w, x, flip):
+        y = x * w + 1.0
+        if flip[0] > 0.0:
+            y = -y
+        w += y
+        return np.sum(y)
+
+    g = func.compile(f)
+
+    def work(k):
+        for i in range(200):
+            w, own = np.full(5, float(k)), np.full(5, float(k))
+            x, flip = np.arange(5.0) + i, np.array([(-1.0) ** (i % 3)])
+            assert g(w, x, flip) == f(own, x, flip)
+            np.testing.assert_array_equal(w, own)
+
+    work(0)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(g.programs) == 2
 
 
 def test_methods():

@@ -4,6 +4,8 @@ on every backend.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from checkpoint_programs import Counted, X, body, leaf, total
@@ -109,6 +111,14 @@ class TestTransformations:
         # the second run ends before sin
         assert text.count("stablehlo.sine") == 3 and text.count("stablehlo.exponential") == 3 + 3
         assert text.count("stablehlo.optimization_barrier") == 3
+
+    def test_in_several_threads(self, xp):
+        """A transformation that is over is revived by all of them at once."""
+        out, pullback = func.vjp(along(checkpoint(body(xp)), xp), leaf(xp).detach())
+        expected = values(pullback(xp.ones_like(out))[0])
+        with ThreadPoolExecutor(3) as pool:
+            found = pool.map(lambda _: values(pullback(xp.ones_like(out))[0]), range(15))
+            assert all(np.array_equal(g, expected) for g in found)
 
 
 class TestHooks:
