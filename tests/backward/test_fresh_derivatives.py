@@ -337,8 +337,12 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "grad": lambda: func.grad(layers)(PARAMETERS, ROWS),
     # whose result is all that it takes: a copy of it would be twice as much
     "pullback": lambda: PULLBACK(ROWS),
+    "grad of a transpose": lambda: func.grad(
+        lambda a: mg.sum(mg.sin(mg.matrix_transpose(mg.reshape(a, (60, 200)))))
+    )(ROWS),
     "jvp": lambda: func.jvp(lambda t: mg.sin(t) * t, (ROWS,), (ROWS,)),
     "jacrev": lambda: func.jacrev(lambda t: mg.tanh(MATRIX @ t))(VECTOR),
+    "jacfwd": lambda: func.jacfwd(lambda t: mg.tanh(MATRIX @ t))(VECTOR),
     "hessian": lambda: func.hessian(lambda t: mg.sum(mg.tanh(MATRIX @ t)))(VECTOR),
     "autograd.grad": lambda: mg.autograd.grad(mg.sum(mg.tanh(MATRIX @ mg.sin(LEAF))), LEAF),
 }

@@ -25,6 +25,16 @@ class TestGradientsHaveOneOwner:
         check(w.grad, [1, 1])
         check(given, [1, 1])
 
+    def test_create_graph_of_a_sum_can_be_accumulated_into(self, xp):
+        x = leaf(xp, [1.0, 2.0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            xp.sum(x).backward(create_graph=True)
+        xp.sum(x * 2).backward()
+        check(x.grad, [3, 3])
+        x.grad.zero_()
+        check(x.grad, [0, 0])
+
     def test_create_graph_retained_gradient_is_not_the_leafs(self, xp):
         x = leaf(xp, [1.0, 2.0])
         y = x + 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -68,6 +70,17 @@ def test_transformations_inside_become_part_of_the_program(transform):
     same(transform(lambda x: mg.sum(mg.sin(x) * x**2)), (X,), (X + 1.0,), (X - 2.0,))
 
 
+def test_backward_on_tensors_made_inside():
+    def f(x):
+        w = mg.asarray(x, requires_grad=True)
+        mg.sum(w**3).backward()
+        return w.grad
+
+    g = func.compile(f)
+    for k in range(3):
+        np.testing.assert_allclose(g(X + k), 3 * (X + k) ** 2)
+
+
 def test_inside_another_transformation_it_is_the_function_itself():
     g = func.compile(lambda x: mg.sum(x**3))
     for _ in range(3):
@@ -116,12 +129,13 @@ def _broadcast(x):
     [
         (func.grad(lambda p: mg.sum((p["a"] + p["b"]) ** 2)), None),
         (func.grad(lambda a, b: mg.sum((a + mg.reshape(b, (4,))) ** 2), (0, 1)), ((4,), (2, 2))),
+        (lambda x: (x * 2.0, (x * 2.0).T), ((2, 3),)),
         (lambda x: (lambda y: (y, y.T))(x * 2.0), ((2, 3),)),
         (lambda x: (lambda y: (y, [y, y], y + 0.0))(x * 2.0), ((2, 3),)),
         (lambda x: np.broadcast_to((x * 2.0)[:1], (2,)), ((2,),)),
         (_broadcast, ((2,),)),
     ],
-    ids=["dict", "reshaped", "view", "repeated", "one", "broadcast"],
+    ids=["dict", "reshaped", "computed twice", "view", "repeated", "one", "broadcast"],
 )
 def test_results_share_no_memory_with_each_other(f, shapes, kind):
     def given():
@@ -185,7 +199,20 @@ def test_a_function_of_the_user_is_recorded_through_its_own_derivative():
             (x,) = ctx.saved_tensors
             return 5.0 * g * x * x
 
-    same(func.grad(lambda x: mg.sum(Cube.apply(x))), (X,), (X + 1,), (X + 2,))
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = mg.exp(x)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    for function in (Cube, Exp):
+        gradient = func.grad(lambda x, apply=function.apply: mg.sum(apply(x)))
+        same(gradient, (X,), (X + 1,), (X + 2,))
     same(lambda x: Cube.apply(x), (mg.asarray(X),), (mg.asarray(X + 1),))
 
 
@@ -522,6 +549,20 @@ def test_a_random_generator_is_seen():
     g(X)
 
 
+def test_a_counter_and_the_time_are_seen():
+    count = [0.0]
+
+    def counted(x):
+        count[0] += 1.0
+        return x * count[0]
+
+    for f in (counted, lambda x: (x, time.perf_counter_ns())):
+        g = func.compile(f)
+        g(X)
+        with pytest.raises(HiddenStateError):
+            g(X)
+
+
 def test_how_often_it_is_compared():
     scale = [1.0]
     first, always, never = (
@@ -546,6 +587,11 @@ def test_how_often_it_is_compared():
     with pytest.raises(HiddenStateError, match="argument 0 in place"):
         g(w)
     np.testing.assert_array_equal(w, 2 * X)
+
+
+def test_nan_is_equal_to_itself():
+    with np.errstate(invalid="ignore"):
+        same(lambda x: np.log(-x), (X,), (X,), (X,))
 
 
 def test_what_is_captured_is_frozen():
@@ -677,6 +723,29 @@ def test_recursion():
         np.testing.assert_array_equal(g(X, n), X * 2.0**n)
 
 
+def test_threads_that_write_to_their_arguments():
+    def f(w, x, flip):
+        y = x * w + 1.0
+        if flip[0] > 0.0:
+            y = -y
+        w += y
+        return np.sum(y)
+
+    g = func.compile(f)
+
+    def work(k):
+        for i in range(200):
+            w, own = np.full(5, float(k)), np.full(5, float(k))
+            x, flip = np.arange(5.0) + i, np.array([(-1.0) ** (i % 3)])
+            assert g(w, x, flip) == f(own, x, flip)
+            np.testing.assert_array_equal(w, own)
+
+    work(0)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(g.programs) == 2
+
+
 def test_methods():
     class Model:
         scale = 2.0
@@ -705,6 +774,17 @@ def test_jax():
     assert len(g.programs) == 1
     np.testing.assert_allclose(jax.jit(g)(x, x)[1], np.cos(x) * x, rtol=1e-6)
     assert len(g.programs) == 1
+
+    def rebound(w, lr):
+        before = w
+        w -= lr * before
+        return w, before
+
+    h = func.compile(rebound)
+    for lr in (0.5, 0.25, 0.125):
+        new, old = h(x, lr)
+        np.testing.assert_allclose(new, x - lr * x)
+        np.testing.assert_allclose(old, x)
 
     def put(w):
         w[0] = 1.0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import grad
+from multigrad.compiling import leaves
 from multigrad.program import Call
 
 X = np.arange(1.0, 4.0)
@@ -242,3 +244,32 @@ def test_programs_are_recorded_anew_when_an_operation_is_replaced():
     assert np.allclose(compiled(X)[1], np.cosh(X)) and np.allclose(
         compiled(X)[0], np.sum(np.sinh(X))
     )
+
+
+def test_an_operation_that_is_new_leaves_programs_alone():
+    compiled = func.compile(lambda x: x * 2.0)
+    compiled(X)
+    try:
+        mg.registry.elementwise("t.recording(x, /)", forward=lambda xp, x: x, x=1)
+        assert len(compiled.programs) == 1
+    finally:
+        mg.registry.restore({}, [mg.registry.OPS["t.recording"]])
+
+
+def test_whether_arrays_have_values_is_asked_again_where_it_could_not_be_told(monkeypatch):
+    """The answer for one array was taken for all of its class, so that none was recorded any more,
+    without a word.
+    """
+    sizes = [0, 0, 24]
+    backend = SimpleNamespace(
+        capabilities=SimpleNamespace(lazy=False),
+        kernel=lambda name: lambda xp, x: (x, sizes.pop(0)),
+    )
+    monkeypatch.setattr(leaves, "_known", set())
+    assert [leaves.is_traced(X, SimpleNamespace(backend=backend, xp=np)) for _ in range(5)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

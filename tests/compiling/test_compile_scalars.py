@@ -417,3 +417,52 @@ def test_the_namespace_of_an_argument_in_an_inner_transformation():
     g = func.compile(f)
     for _ in range(3):
         np.testing.assert_allclose(g(X), np.cos(X) * X, rtol=1e-14)
+
+
+def test_arrays_of_the_namespace_are_arrays_of_the_library():
+    """Their elements are no views, and what is computed of them are scalars."""
+
+    def f(x):
+        xp = x.__array_namespace__()
+        made, filled = xp.zeros(3), xp.ones(())
+        element = made[0]
+        same = element
+        element += 2.0
+        filled[...] = x[1]
+        product = filled * x[0]
+        before = product
+        product *= 3.0
+        return made, element, same, filled, product, before
+
+    g = func.compile(f)
+    for _ in range(3):
+        agree(g(X), f(X), True)
+
+
+def test_what_a_list_selects_is_an_array_of_the_library():
+    def f(x):
+        part = x[[2, 0, 2]]
+        element, total = part[0], part[part > 0.6].sum()
+        same = total
+        same += 2.0
+        return part, element, total, same, list(part), x[[True, False, True]][1]
+
+    g = func.compile(f)
+    for _ in range(3):
+        agree(g(X), f(X), True)
+
+
+def test_an_array_without_axes_stays_one_when_a_scalar_is_written_into_it():
+    def f(x):
+        xp = x.__array_namespace__()
+        whole, view, kept = xp.zeros(()), xp.zeros((1,))[0, ...], xp.ones(())
+        same, scalar = whole, abs(x)
+        whole += scalar
+        whole += scalar
+        view += scalar
+        kept[...] = scalar
+        return whole, same, view, kept
+
+    x, g = np.asarray(0.5), func.compile(f)
+    for _ in range(3):
+        agree(g(x), f(x), True)

@@ -149,6 +149,16 @@ def test_containers_of_the_caller_are_not_changed_in_silence(f, args, what):
         func.compile(f)(*args)
 
 
+def test_containers_may_be_written_with_what_they_hold():
+    def augmented(p):
+        for name in p:
+            p[name] *= 2.0
+        p["w"] = p["w"]
+        return State(p["w"] * 1.0, 3).w
+
+    same(augmented, ({"w": X, "v": M},), ({"w": X + 1.0, "v": M},), ({"w": X, "v": M},))
+
+
 # ----- Arguments that are equal, and are not the same -----
 
 
@@ -158,6 +168,8 @@ def test_equal_values_of_other_classes_are_others():
     for _ in range(3):
         for n in (1, 1.0, True):
             equal(f(whole, (n,)), whole * n)
+    signed = ((X, (0.0,)), (X, (-0.0,)), (X, (0.0,)))
+    same(lambda x, n: x * math.copysign(1.0, n[0]), *signed, programs=2, static_argnums=1)
     same(
         lambda x, n: x * next(iter(n)),
         (whole, frozenset([1])),
@@ -172,7 +184,9 @@ def test_equal_values_of_other_classes_are_others():
 
 
 def test_slices_are_static():
-    same(lambda x, part: x[part], (X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2)), programs=2)
+    given = [(X, slice(0, 2)), (X, slice(1, 2)), (X, slice(0, 2))]
+    for options in ({}, {"static_argnums": 1}):
+        same(lambda x, part: x[part], *given, programs=2, **options)
 
 
 def test_static_arguments_by_name_and_from_the_end():

@@ -1,7 +1,7 @@
 """Operations with a derivative of the user's own under every composition of the transformations, up
 to fourth derivatives.
 
-A Function, custom_vjp and custom_jvp, each sin(x) y, are differentiated as x² sin(x).
+Two forms of Function, custom_vjp and custom_jvp, each sin(x) y, are differentiated as x² sin(x).
 """
 
 from __future__ import annotations
@@ -39,6 +39,33 @@ def sine_function(xp):
     return Sine.apply
 
 
+def sine_of_two_outputs(xp):
+    """What the derivative needs is an output, as it has to be for higher derivatives."""
+
+    class Sine(Function):
+        @staticmethod
+        def forward(x, y):
+            s = xp.sin(x)
+            return s * y, s
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs, output[1])
+            ctx.save_for_forward(*inputs, output[1])
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, y, s = ctx.saved_tensors
+            return xp.cos(x) * (g * y + h), g * s
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            x, y, s = ctx.saved_tensors
+            return xp.cos(x) * y * a + s * b, xp.cos(x) * a
+
+    return lambda x, y: Sine.apply(x, y)[0] * 3 - Sine.apply(x, y)[1] * y * 2
+
+
 def one(x):
     xp = mg.namespace(mg.asarray(x))
     return xp.ones_like(x) if isinstance(x, Layer) else xp.ones_like(x).array
@@ -63,7 +90,7 @@ EXPECTED = [
 ]
 
 
-@pytest.fixture(params=[sine_function, sine_vjp, sine_jvp])
+@pytest.fixture(params=[sine_function, sine_of_two_outputs, sine_vjp, sine_jvp])
 def sine(request, xp):
     return request.param(xp)
 
@@ -95,6 +122,29 @@ def test_third_and_fourth_derivatives(xp, sine, names):
     np.testing.assert_allclose(
         values(f(raw(xp, X))), EXPECTED[sum(ORDER[name] for name in names)], rtol=1e-10
     )
+
+
+def test_an_argument_from_further_out(xp, sine):
+    """d/dw of w sin'(x w) w at x = w², where w is a constant to the inner transformation."""
+    for outer, inner in (
+        ("grad", "jvp"),
+        ("jvp", "grad"),
+        ("linearize", "vjp"),
+        ("vjp", "linearize"),
+    ):
+        found = D[outer](lambda w, d=D[inner]: d(lambda x: sine(x * w, w))(w * w))(raw(xp, X))
+        np.testing.assert_allclose(
+            values(found), 2 * X * np.cos(X**3) - 3 * X**4 * np.sin(X**3), rtol=1e-11, err_msg=inner
+        )
+
+
+def test_over_tensors(xp, sine):
+    """The result of two transformations over a Tensor has the graph of all of them."""
+    for outer, inner in (("grad", "jvp"), ("jvp", "grad")):
+        t = xp.asarray(np.asarray(X), requires_grad=True)
+        out = D[outer](D[inner](lambda x: sine(x, x * x)))(t)
+        (found,) = mg.autograd.grad(out, t)
+        np.testing.assert_allclose(values(found), EXPECTED[3], rtol=1e-11, err_msg=outer)
 
 
 def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on():

@@ -230,6 +230,13 @@ class TestWhatForwardComputed:
         with pytest.raises(RuntimeError, match=REACHED):
             mg.autograd.gradgradcheck(f, (t,))
 
+    def test_batched_passes(self, xp):
+        f = saved(xp)
+        t = xp.asarray(raw(xp, X), requires_grad=True)
+        (g,) = mg.autograd.grad(f(t), t, create_graph=True)
+        with pytest.raises(RuntimeError, match=REACHED):
+            mg.autograd.grad(g, t, xp.eye(3, dtype=t.dtype), is_grads_batched=True)
+
     @WAYS
     def test_duals_over_tensors(self, xp, way):
         f = way(xp)
@@ -356,6 +363,32 @@ class TestWhatForwardComputed:
         np.testing.assert_allclose(
             values(func.grad(f)(xp.asarray(x, requires_grad=True))), -np.sin(X)
         )
+
+    def test_functional_derivatives_inside_forward(self, xp):
+        """They differentiate at the level where forward runs: under another one they would silently
+        be zeros.
+        """
+
+        class Slopes(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return mg.autograd.functional.vjp(xp.sin, x, xp.ones_like(x))[1]
+
+            @staticmethod
+            def backward(ctx, g):
+                return -g * xp.sin(ctx.saved_tensors[0])
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t
+
+        x = raw(xp, X)
+        np.testing.assert_allclose(values(func.jvp(Slopes.apply, (x,), (x,))[0]), np.cos(X))
+        y, g = func.value_and_grad(lambda x: xp.sum(Slopes.apply(x)))(
+            xp.asarray(x, requires_grad=True)
+        )
+        np.testing.assert_allclose([*values(g), values(y)], [*-np.sin(X), np.cos(X).sum()])
 
     def test_gradients_inside_backward_at_every_level(self, xp):
         """The modes there are about the arrays that backward gets, whichever transformation
@@ -778,3 +811,36 @@ class TestFunctionThatKeepsADictionary:
         )(raw(xp, ROWS), raw(xp, ROWS[0]))
         close(dx, np.cos(ROWS) * ROWS[0])
         close(dw, np.sin(ROWS).sum(0))
+
+    def test_no_cycle_keeps_what_it_computed(self, xp):
+        """What forward returned had the node as its history, and the node kept it."""
+        kept = []
+
+        class Doubled(Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                kept.append(weakref.ref(y))
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        gc.disable()
+        try:
+            close(
+                func.grad(lambda x: xp.sum(func.vmap(Doubled.apply)(x)))(raw(xp, ROWS)),
+                np.full(ROWS.shape, 2),
+            )
+            assert [r() for r in kept] == [None]
+        finally:
+            gc.enable()
+
+    def test_backward_of_a_batch_that_outlived_the_transformation(self, xp):
+        w = xp.asarray(ROWS[0], requires_grad=True)
+        f = self.apply(xp)
+        xp.sum(func.vmap(f, in_axes=(0, None))(raw(xp, ROWS), w)).backward()
+        close(w.grad, np.sin(ROWS).sum(0))

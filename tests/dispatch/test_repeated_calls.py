@@ -18,6 +18,16 @@ def test_operand_of_a_dtype_outside_the_standard():
         x * np.array([1, 2], dtype=object)
 
 
+def test_scalar_to_the_power_of_a_0d_tensor(xp):
+    for base in (2, 2.5):
+        for _ in range(3):
+            x = leaf(xp, 1.5, np.float32)
+            y = base**x
+            assert y.dtype == x.dtype
+            y.backward()
+            check(x.grad, base**1.5 * np.log(base), rtol=1e-6)
+
+
 def test_rule_that_widens_on_every_call():
     registry.elementwise(
         "repeated.widen(x, /)",
@@ -39,3 +49,12 @@ def test_byte_swapped_leaf_keeps_its_dtype():
         mg.sum(x * x * 3).backward()
     check(x.grad, [18, 36])
     assert x.grad.dtype == x.dtype
+
+
+def test_where_of_another_backend():
+    jnp = pytest.importorskip("jax.numpy")
+    x = leaf(mg.namespace("numpy"), [1.0, 2.0])
+    for _ in range(3):
+        mg.where(mg.asarray(np.array([True, False])), x, 0.0)
+    with pytest.raises(TypeError, match="two backends"):
+        mg.where(mg.asarray(jnp.asarray([True, False])), x, 0.0)

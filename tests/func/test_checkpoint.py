@@ -122,6 +122,12 @@ class TestTensors:
         close(g, np.cos(X) * np.exp(np.sin(X)) * (1 + np.sin(X)))
         close(seen[0], values(g))
 
+    def test_several_outputs_of_one_operation(self, xp):
+        m = leaf(xp, [[2.0, 1.0], [1.0, 3.0]])
+        f = lambda m: xp.linalg.eigh(m)[0] * xp.linalg.qr(m)[1]
+        (expected,) = mg.autograd.grad(xp.sum(f(m)), m)
+        close(mg.autograd.grad(xp.sum(checkpoint(f)(m)), m)[0], values(expected))
+
     def test_what_a_node_saved_can_be_looked_at(self, xp):
         log = []
 

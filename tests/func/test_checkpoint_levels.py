@@ -4,6 +4,8 @@ on every backend.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from checkpoint_programs import Counted, X, body, leaf, total
@@ -110,6 +112,14 @@ class TestTransformations:
         assert text.count("stablehlo.sine") == 3 and text.count("stablehlo.exponential") == 3 + 3
         assert text.count("stablehlo.optimization_barrier") == 3
 
+    def test_in_several_threads(self, xp):
+        """A transformation that is over is revived by all of them at once."""
+        out, pullback = func.vjp(along(checkpoint(body(xp)), xp), leaf(xp).detach())
+        expected = values(pullback(xp.ones_like(out))[0])
+        with ThreadPoolExecutor(3) as pool:
+            found = pool.map(lambda _: values(pullback(xp.ones_like(out))[0]), range(15))
+            assert all(np.array_equal(g, expected) for g in found)
+
 
 class TestHooks:
     """Hooks for saved arrays, in compositions that PyTorch refuses."""
@@ -145,6 +155,12 @@ class TestHooks:
             assert np.array_equal(seen, expected)
             close(mg.autograd.grad(xp.sum(y), x)[0], np.cos(X) * np.exp(np.sin(X)))
             assert len(seen) == len(expected)  # the second run is none of their business
+
+    def test_on_the_host(self, xp):
+        f = func.grad(total(func.grad(total(checkpoint(body(xp)), xp)), xp))
+        with graph.save_on_cpu(), graph.allow_mutation_on_saved_tensors():
+            found = f(raw(xp, X))
+        close(found, values(f(raw(xp, X))))
 
     def test_inside_of_a_checkpoint(self, xp):
         """What they pack they keep: they are the innermost, in both runs."""

@@ -166,6 +166,10 @@ class TestJacobians:
                 "positional",
             ):
                 j(xp.sum, 1)(x)
+            with pytest.raises(
+                TypeError, match=f"{shown}: the function must return arrays, .* str"
+            ):
+                j(lambda x: "text")(x)
 
     def test_complex_is_refused(self):
         z = np.ones(2, dtype=complex)

@@ -231,6 +231,14 @@ class TestNesting:
         _, t = func.jvp(f, (raw(xp, [1.0, 2.0]),), (raw(xp, [1.0, 1.0]),))
         close(t, 6 * 2 + 6 * 4 * 3)
 
+    def test_functional_inside(self, xp):
+        _, t = func.jvp(
+            lambda x: mg.autograd.functional.hessian(lambda y: xp.sum(y**3) * x[0], x),
+            (raw(xp, [1.0, 2.0]),),
+            (raw(xp, [1.0, 0.0]),),
+        )
+        close(t, [[6 + 6, 0], [0, 12]])
+
     def test_no_grad_inside_does_not_stop_the_tangent(self, xp):
         def f(x):
             with mg.no_grad():

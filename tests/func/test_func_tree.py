@@ -168,6 +168,27 @@ def test_the_example_trains(
     assert all(float(last) < 0.01 * float(first) for _, first, last in lines)
 
 
+def test_the_optimizers_do_what_their_formulas_say() -> None:
+    module = _example()
+    grads = [{"a": np.array([1.0, -2.0])}, {"a": np.array([0.5, 3.0])}]
+    g0, g1 = (g["a"] for g in grads)
+    start = {"a": np.zeros(2)}
+    init, update = module.sgd(0.1, momentum=0.9)
+    _, state = update(grads[0], init(start))
+    assert np.allclose(update(grads[1], state)[0]["a"], -0.1 * (0.9 * g0 + g1))
+    init, update = module.adam(0.1)
+    step, state = update(grads[0], init(start))
+    assert np.allclose(step["a"], -0.1 * np.sign(g0))
+    mean, square = (
+        (0.9 * 0.1 * g0 + 0.1 * g1) / (1 - 0.9**2),
+        (0.999 * 0.001 * g0**2 + 0.001 * g1**2) / (1 - 0.999**2),
+    )
+    assert np.allclose(update(grads[1], state)[0]["a"], -0.1 * mean / (np.sqrt(square) + 1e-8))
+    init, update = module.clipped(module.sgd(1.0), 1.0)
+    assert np.allclose(update({"a": np.array([3.0, 4.0])}, init(start))[0]["a"], [-0.6, -0.8])
+    assert np.allclose(update({"a": np.array([0.3, 0.4])}, init(start))[0]["a"], [-0.3, -0.4])
+
+
 @pytest.mark.filterwarnings("error")
 def test_the_page() -> None:
     text = (ROOT / "docs" / "optimizers.md").read_text()

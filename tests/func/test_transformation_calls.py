@@ -27,6 +27,16 @@ class TestTransformations:
             with pytest.raises(ValueError, match="structure|cotangents"):
                 pullback(wrong)
 
+    def test_two_backward_passes_inside(self, xp):
+        def f(x):
+            p = xp.ones(3, requires_grad=True)
+            xp.sum(p * p * x).backward()
+            xp.sum(p * x).backward()
+            return xp.sum(p.grad * p.grad)
+
+        x = np.array([1.0, 2.0, 3.0])
+        check(func.grad(f)(xp.asarray(x).array), 18 * x)
+
     def test_output_that_does_not_depend_on_the_input_must_be_a_scalar(self):
         with pytest.raises(GradientError, match="scalar outputs"):
             func.grad(lambda x: np.ones(3))(np.ones(2))

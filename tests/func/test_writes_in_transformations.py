@@ -228,6 +228,18 @@ class TestViewsAndAliases:
         np.testing.assert_allclose(values(func.grad(f)(x)), [3.0, 8.0, 12.0])
         assert seen == [[1.0, 6.0, 9.0], [6.0, 9.0], [1.0, 6.0], [5.0, 9.0], [1.0, 5.0]]
 
+    def test_the_strides_remain(self):
+        def f(x: Any) -> Any:
+            c = mg.asarray(np.arange(6.0).reshape(3, 2).T)
+            y = mg.sum(c) * x
+            before = c._array.strides
+            z = c * x
+            c[0, 0] = 3.0
+            assert c._array.strides == before
+            return mg.sum(z) + mg.sum(y)
+
+        func.grad(f)(np.ones(3))
+
     def test_an_array_that_the_program_holds_keeps_its_values(self):
         held = np.ones(3)
 

@@ -376,6 +376,21 @@ def test_served(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+def test_of_raw_arrays_nothing_becomes_layered() -> None:
+    """A constant Tensor that meets a Dual is taken bare: with it, all that follows would be
+    computed on layers.
+    """
+
+    constant = mg.asarray(A)
+
+    def f(x: Any) -> Any:
+        y = x * constant + mg.stack([x, constant[::-1]])[0]
+        assert not y._elem.layered
+        return y
+
+    func.jvp(f, (A,), (A,))
+
+
 # ----- What it leaves -----
 
 

@@ -121,3 +121,20 @@ def test_a_value_whose_memory_was_replaced() -> None:
     y = mg.zeros(2)
     y[0] = d
     check(y, [6, 0])
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "gradient"),
+    [("float32", "float64", 1.0), ("float64", "float32", 1.0), ("complex128", "float64", 1 + 3j)],
+)
+def test_each_gradient_has_the_dtype_of_its_argument(
+    xp: Any, target: str, source: str, gradient: Any
+) -> None:
+    """A real value in a complex array has a real gradient."""
+    x, v = leaf(xp, [1, 2, 3], target), leaf(xp, [4, 5], source)
+    y = x * 1
+    y[:2] = v
+    gx, gv = mg.autograd.grad(xp.sum(y), (x, v), const(xp, gradient, target))
+    assert gx.dtype == x.dtype and gv.dtype == v.dtype
+    check(gx, [0, 0, gradient])
+    check(gv, [1, 1])

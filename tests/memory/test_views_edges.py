@@ -65,6 +65,17 @@ class TestDetached:
         d += 10
         check(s, 16)
 
+    def test_of_elements_that_are_one(self, xp: Any) -> None:
+        x = const(xp, X)
+        d = xp.broadcast_to(x, (2, 3)).detach()
+        with pytest.raises(
+            RuntimeError,
+            match="more than one element of the written-to tensor refers to a single memory "
+            "location",
+        ):
+            d += 1
+        check(x, X)
+
 
 class TestData:
     def test_is_the_same_memory(self, xp: Any) -> None:
@@ -175,6 +186,14 @@ class TestKeys:
         j += 1
         xp.sum(z).backward()
         check(y.grad, [1, 1, 0, 0, 0])
+
+    def test_axes_in_a_list(self, xp: Any) -> None:
+        axes = [1, 0]
+        x = leaf(xp, np.arange(6.0).reshape(2, 3))
+        v = xp.permute_dims(x, axes)
+        axes.reverse()
+        xp.sum(v * xp.reshape(xp.arange(6, dtype=xp.float64), (3, 2))).backward()
+        check(x.grad, [[0, 2, 4], [1, 3, 5]])
 
 
 class TestComplex:

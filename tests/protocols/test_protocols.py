@@ -822,6 +822,32 @@ def test_the_operands_of_matvec_and_vecmat_have_their_axes() -> None:
             function(mg.asarray(V), mg.asarray(V))
 
 
+@pytest.mark.parametrize("value", [np.inf, np.nan, 0.0])
+def test_what_where_leaves_out_has_the_gradient_zero(value: float) -> None:
+    t = leaf(np.asarray([4.0, value, 9.0]))
+    np.sum(np.sqrt(t, where=[True, False, True], out=mg.asarray(np.zeros(3)))).backward()
+    assert values(t.grad).tolist() == [0.25, 0.0, 1 / 6]
+
+
+def test_unwrap_is_differentiable_inside_transformations() -> None:
+    slope = mg.func.vmap(mg.func.grad(lambda a: np.sum(np.unwrap(a) ** 2)))
+    np.testing.assert_allclose(slope(np.stack([9 * V, V]))[0], 2 * np.unwrap(9 * V))
+
+
+def test_an_axis_out_of_bounds_is_named_by_each_function() -> None:
+    a = mg.asarray(X)
+    for call, name in (
+        (lambda: np.rollaxis(a, 2), "rollaxis: axis 2"),
+        (lambda: np.take(a, [0], axis=4), "take: axis 4"),
+        (lambda: np.trapezoid(a, axis=5), "trapezoid: axis 5"),
+        (lambda: np.diff(a, axis=3, prepend=0.0), "axis 3"),
+        (lambda: np.array_split(a, 2, axis=3), "array_split: axis 3"),
+        (lambda: np.linalg.norm(a, axis=(0, 5)), "linalg.norm: axis 5"),
+    ):
+        with pytest.raises(IndexError, match=f"{name} is out of bounds"):
+            call()
+
+
 def test_ufunc_at_takes_lists() -> None:
     y, t = mg.asarray(np.zeros((2, 2))), leaf(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
     np.add.at(y, [0, 0], t)

@@ -16,7 +16,8 @@ import multigrad as mg
 from multigrad import func
 from multigrad.errors import BatchingError, GradientError
 from multigrad.extend import raw_namespace
-from multigrad.func.control import checkpoints
+from multigrad.func import tree
+from multigrad.func.control import checkpoints, replaying
 
 CHECKPOINTS = ("step", 2, 3, 50, None, "binomial")
 rng = np.random.default_rng(0)
@@ -306,6 +307,32 @@ def test_what_does_not_depend_has_no_gradient_that_is_nan() -> None:
         near(f(func.scan, mode), f(unrolled, mode))
 
 
+def test_a_tree_of_carries() -> None:
+    """Of a matrix, no elements, none at all, float32 and integers."""
+    parts = W, np.zeros((0, 2)), np.ones(2, np.float32)
+    xs = (XS, [np.arange(len(XS))])
+
+    def body(c: Any, x: Any) -> Any:
+        scale = mg.mean(x[0]) * mg.astype(x[1][0], mg.float64)
+        moved = [mg.astype(mg.sin(v * scale) + 0.5 * v, v.dtype) for v in (*c["a"], c["b"][1]["c"])]
+        new = {"a": tuple(moved[:2]), "b": [None, {"c": moved[2]}], "n": c["n"] + x[1][0]}
+        return new, {"s": mg.sum(moved[0]), "l": (new["n"], moved[2])}
+
+    def run(loop: Any, parts: Any) -> Any:
+        start = {"a": parts[:2], "b": [None, {"c": parts[2]}], "n": np.arange(2)}
+        return loop(body, start, xs)
+
+    def loss(loop: Any, parts: Any) -> Any:
+        return sum(mg.sum(x * 1.0) for x in tree.leaves(run(loop, parts)))
+
+    near(run(func.scan, parts), run(unrolled, parts), 1e-5)
+    near(
+        func.grad(lambda p: loss(func.scan, p))(parts),
+        func.grad(lambda p: loss(unrolled, p))(parts),
+        1e-5,
+    )
+
+
 # Carries of many kinds
 
 
@@ -411,6 +438,8 @@ def test_errors() -> None:
             "scan: checkpoint must be 'step', 'binomial', None, or an int above 0, not 0",
         ),
         (lambda: func.scan(3, x[0], x), TypeError, "scan: the body must be a function, not int"),  # type: ignore[arg-type]
+        (lambda: func.while_loop(1, abs, x), TypeError, "while_loop: cond_fun must be a function"),  # type: ignore[arg-type]
+        (lambda: func.fori_loop(0, 3, 1, x), TypeError, "fori_loop: body_fun must be a function"),  # type: ignore[arg-type]
         (
             lambda: func.while_loop(lambda c: c, lambda c: c, x),
             TypeError,
@@ -651,6 +680,29 @@ def test_the_binomial_schedule(length: int) -> None:
                 else min(m + least[n - m, k - 1] + least[m, k] for m in range(1, n))
             )
         assert checkpoints.least_steps(length, s) == least[length, s]
+
+
+@pytest.mark.parametrize("checkpoint", ["step", 5, "binomial"])
+def test_evaluations(checkpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of the body in a gradient of few steps, which is not recorded, and some more to see
+    what it is like.
+    """
+    steps, calls = 11, 0
+    monkeypatch.setattr(replaying, "FEWEST", 12)
+
+    def body(c: Any, x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return mg.sin(c) * x, None
+
+    func.grad(lambda c: func.scan(body, c, np.ones(steps), checkpoint=checkpoint)[0])(np.array(1.0))
+    again = sum(
+        stop - start
+        for what, start, stop in checkpoints.backwards(checkpoint, steps)
+        if what == "keep"
+    )
+    expected = steps + again + steps * (checkpoint == 5) + steps
+    assert expected <= calls <= expected + 6, calls
 
 
 def test_how_often_the_body_is_called() -> None:

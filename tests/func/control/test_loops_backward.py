@@ -12,6 +12,7 @@ from loop_programs import unrolled
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import GradientError
+from multigrad.func.control import replaying
 
 STEPS = 9
 W = np.random.default_rng(0).normal(size=(3, 3)) / 3
@@ -73,6 +74,13 @@ def test_several_carries_that_are_one_array_or_change_places() -> None:
     found = func.grad(lambda a, b: loss(func.scan, a, b), (0, 1))(START[0], START[1])
     expected = func.grad(lambda a, b: loss(unrolled, a, b), (0, 1))(START[0], START[1])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_way_back_has_no_step_of_the_way_there() -> None:
+    replaying._made.clear()
+    func.grad(lambda w: mg.sum(func.scan(lambda c, x: (mg.tanh(c @ w + x), None), START, XS)[0]))(W)
+    sources = [made.source for made in replaying._made.values()]
+    assert len(sources) == 2 and sum("tanh(" in source for source in sources) == 1
 
 
 def test_the_last_carry_may_be_written() -> None:

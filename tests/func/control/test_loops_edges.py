@@ -154,6 +154,18 @@ def test_a_branch_may_return_a_number_for_an_array() -> None:
     )
 
 
+@pytest.mark.parametrize("checkpoint", [1, 3, "binomial"])
+def test_what_changes_before_the_pass_is_found_out_with_each_checkpoint(checkpoint: Any) -> None:
+    w, factor = mg.asarray(0.7, requires_grad=True), np.array(2.0)
+    kept, _ = func.scan(
+        lambda c, x: (c * w * factor + x, None), 1.0, STEPS, checkpoint=checkpoint, reverse=True
+    )
+    kept.backward(retain_graph=True)  # nothing has changed
+    factor *= 2.0
+    with pytest.raises(mg.errors.GradientError, match="another result in the backward pass"):
+        kept.backward()
+
+
 # Arguments
 
 
