@@ -207,6 +207,7 @@ def make():
 """
 TYPES = {
     "NumPy's arrays": ("Array = np.ndarray", "that of the backend 'numpy'"),
+    "everything": ("Array = object", "one of Python's own"),
     "Python's numbers": ("from numbers import Number as Array", "a superclass of Python's bool"),
     "an abstract class": (
         "class Array(abc.ABC): pass\nArray.register(np.ndarray)",
