@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from multigrad.registry import OPS, Op, Rule
 
-RESULT = {"exp", "expm1", "sqrt", "tanh", "reciprocal", "tan"}
+RESULT = {"exp", "expm1", "sqrt", "tanh", "reciprocal", "tan", "cbrt", "exp2", "sigmoid", "relu"}
+RESULT |= {"linalg.inv", "linalg.cholesky"}
 INPUT = {
     "sin",
     "cos",
@@ -32,7 +33,9 @@ INPUT = {
     "acosh",
     "atanh",
 }
-OTHER = {"multiply", "matmul", "tensordot", "vecdot"}
+INPUT |= {"abs", "logaddexp", "max", "min", "std", "prod", "cumulative_prod", "silu", "softplus"}
+INPUT |= {"linalg.det", "linalg.matrix_power", "linalg.eigvalsh", "linalg.svdvals"}
+OTHER = {"multiply", "matmul", "tensordot", "vecdot", "linalg.cross", "linalg.outer"}
 NOTHING = {
     "add",
     "subtract",
@@ -73,6 +76,12 @@ STATED = {
     **{("divide", a): allowed for a, allowed in (("x1", {"x2"}), ("x2", {"x1", "x2"}))},
     **{(name, a): {"condition"} for name in ("where",) for a in ("x1", "x2")},
     ("remainder", "x1"): set(),
+    ("remainder", "x2"): {"x1", "x2"},
+    **{("pow", a): allowed for a, allowed in (("x1", {"x1", "x2"}), ("x2", {"x1", "x2", "ans"}))},
+    **{("hypot", a): {a, "ans"} for a in ("x1", "x2")},
+    ("copysign", "x1"): {"x1", "ans"},
+    **{(f"linalg.{name}", "x"): {"x", "ans"} for name in ("pinv", "vector_norm")},
+    ("linalg.slogdet", "x"): {"x", "sign"},
     ("take", "x"): {"indices"},
     ("take_along_axis", "x"): {"indices"},
     ("sort", "x"): {"order"},

@@ -467,3 +467,11 @@ def test_constants_are_remembered_and_not_confused() -> None:
         constant(XP, float(i), np.dtype("f8"), None)
         constant(XP, float("nan"), np.dtype("f8"), None)
     assert len(numpy_backend._constants) <= 1024
+
+
+def test_what_numpy_has_not_is_told() -> None:
+    with pytest.raises(ValueError, match="Unsupported device for NumPy: 'gpu'"):
+        XP.astype(np.ones(2), np.float32, device="gpu")
+    message = "a backend with the kernel `mark` also needs the kernel `elapsed`: the time between"
+    with pytest.raises(NotImplementedError, match=message):
+        kernels.DEFAULTS["elapsed"](XP, 0, 1)

@@ -69,6 +69,15 @@ class TestWhatIsMissing:
             "truth": "lazy (declared)",
         }
 
+    def test_masks_alone(self) -> None:
+        masks = mg.Capabilities(data_dependent=False, boolean_indexing=True)
+        assert list(backend(masks, **ABLE).lacks()) == ["data_dependent"]
+        told = backend(**telling(False, True, {"complex64": 1}))
+        assert list(told.lacks()) == ["boolean_indexing"]
+
+    def test_capabilities_have_a_hash(self) -> None:
+        assert hash(mg.Capabilities(missing={"sin": "no sin"})) == hash(mg.Capabilities())
+
     def test_a_library_that_does_not_tell_can(self) -> None:
         assert backend(capabilities=lambda: {}, dtypes=lambda kind: {"complex64": 1}).lacks() == {}
         assert backend().lacks() == {}  # half an inspection

@@ -261,6 +261,12 @@ def test_scatters(cupy: Backend, dtype: Any, device: int) -> None:
         np.testing.assert_array_equal(got.value, want)
 
 
+def test_setitem_leaves_its_argument_alone(cupy: Backend) -> None:
+    x = Array(np.zeros((2, 2)), 1)
+    got = cupy.functions["setitem"](x, (slice(None), 0), Array(np.ones(2), 1))
+    assert got.value.tolist() == [[1, 0], [1, 0]] and x.value.tolist() == [[0, 0], [0, 0]]
+
+
 def test_own(cupy: Backend) -> None:
     own = cupy.kernel("take_ownership")
 
@@ -283,6 +289,7 @@ def test_own(cupy: Backend) -> None:
         assert not same and not np.shares_memory(got.value, held.value)
         assert got.value.strides == like.value.strides and got.device == Device(0)
         assert (got.value == 2).all()
+    assert alone(lambda: Array(np.broadcast_to(2.0, (2, 3))), None)[1].value.strides == (24, 8)
 
 
 def test_place_moves_to_the_device_of_the_leaf(cupy: Backend) -> None:

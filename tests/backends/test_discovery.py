@@ -205,6 +205,20 @@ def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
     assert site.error("get('loud')", MULTIGRAD_BLOCK="loud") == expected
 
 
+def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
+    site.backend(plugin="p")
+    out = site.run("""
+        from multigrad.backends import discovery, hooks
+        discovery.names()
+        hooks.manager().set_blocked("p")
+        try:
+            discovery.get("toy")
+        except RuntimeError as error:
+            print(error)
+        """)
+    assert "backend 'toy' is blocked" in out
+
+
 def test_a_built_in_backend_can_be_blocked(site: Site) -> None:
     assert site.line("jax", MULTIGRAD_BLOCK="jax").split(" | ")[2] == "blocked"
     assert "backend 'jax' is blocked" in site.error("get('jax')", MULTIGRAD_BLOCK="jax")

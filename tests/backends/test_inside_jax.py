@@ -99,6 +99,7 @@ LEAVES = {
     "a leaf on the memory of another": lambda: (
         mg.asarray(jnp.arange(5.0))[1:4].detach().requires_grad_()
     ),
+    "a leaf on .data": lambda: mg.asarray(jnp.arange(3.0)).data.requires_grad_(),
 }
 REFUSED = (
     r"a Tensor that requires grad cannot pass into or out of a JAX transformation, .*\. Into a JAX "

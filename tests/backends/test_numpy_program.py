@@ -167,6 +167,15 @@ def test_a_view_of_a_numpy_scalar_is_what_a_call_gives(view: Any) -> None:
     assert None not in run._codes.values()  # it runs as code, not one by one
 
 
+def test_too_many_strides_run_one_by_one() -> None:
+    run = replay(lambda x: mg.sum(mg.sin(x)), dense(3))
+    for step in range(1, 14):
+        y = dense(3 * step)[::step]
+        for _ in range(2):
+            assert_same(run(y), (np.add.reduce(np.sin(y)),))
+    assert len(run._codes) == 8
+
+
 # ----- The code -----
 
 
@@ -326,6 +335,24 @@ def test_a_call_inside_of_a_call_has_a_frame_of_its_own() -> None:
     with np.errstate(divide="call", call=lambda *_: inner.append(run(y))):
         assert_same(run(x), expected)
     assert_same(inner[0], others)
+
+
+@pytest.mark.parametrize(("arena", "kept"), [(64 << 20, 2), (1 << 10, 1)])
+def test_frames_of_simultaneous_calls_are_kept_within_the_arena(arena: int, kept: int) -> None:
+    f = lambda x: mg.log(mg.sin(x)) * mg.exp(mg.sin(x)) + 1.0
+    run = replay(f, dense(40), arena=arena)
+    with np.errstate(divide="call", call=lambda *_: run(dense(40))):
+        run(np.zeros(40))
+    (code,) = run._codes.values()
+    assert code is not None and len(code.frames) == kept and run.memory <= arena
+
+
+def test_a_frame_is_given_back_after_an_error() -> None:
+    run = replay(lambda x: mg.linalg.inv(mg.exp(x) * x), np.eye(3))
+    with pytest.raises(np.linalg.LinAlgError):
+        run(np.zeros((3, 3)))
+    (code,) = run._codes.values()
+    assert code is not None and len(code.frames) == 1
 
 
 def test_what_is_laid_out_otherwise_runs_one_by_one(operations: Any) -> None:

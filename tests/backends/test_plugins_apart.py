@@ -207,6 +207,7 @@ def make():
 """
 TYPES = {
     "NumPy's arrays": ("Array = np.ndarray", "that of the backend 'numpy'"),
+    "everything": ("Array = object", "one of Python's own"),
     "Python's numbers": ("from numbers import Number as Array", "a superclass of Python's bool"),
     "an abstract class": (
         "class Array(abc.ABC): pass\nArray.register(np.ndarray)",
@@ -264,6 +265,28 @@ print(told(lambda: discovery.get("evil")))
     # JAX's class has several names
     before, _, after = f" is {expected}: a backend may not claim it as well".partition("{}")
     assert before in first and first.endswith(after)
+
+
+def test_a_late_library_keeps_its_arrays(site: Site) -> None:
+    """A class that takes what has a certain attribute is found out when a library with such arrays
+    is there; until then it takes none of them.
+    """
+    late = TOY.replace('"toy"', '"late"').replace("Array: pass", "Array: gpu = True")
+    array = (
+        "class Array(abc.ABC):\n"
+        "    @classmethod\n"
+        "    def __subclasshook__(cls, c): return hasattr(c, 'gpu')"
+    )
+    site.backend(late, "late")
+    site.backend(LIB.format(array=array), "evil")
+    out = site.run("""
+        from multigrad.backends import discovery
+        print(discovery.get("evil").name)
+        import late
+        class Sub(late.Array): pass
+        print(discovery.backend_of(Sub()).name, discovery.backend_of(late.Array()).name)
+        """)
+    assert out == "evil\nlate late\n"
 
 
 SUBCLASS = """
@@ -533,6 +556,21 @@ def test_a_plugin_is_loaded_when_it_is_asked_for(site: Site, case: str) -> None:
     assert out.startswith("asked\nplugin loaded\n")
 
 
+@pytest.mark.parametrize(
+    "points",
+    [{"toy": "plugin_toy", "more": "plugin_more"}, {"folder": "plugin_toy"}],
+    ids=["another entry point", "a folder of that name"],
+)
+def test_other_plugins_are_loaded_at_once(site: Site, points: dict[str, str]) -> None:
+    """They may have operations, which everybody sees."""
+    (site.folder / "folder").mkdir()
+    site.module("toy", TOY)
+    site.module("plugin_toy", plugin("toy", "toy") + WAITING)
+    site.module("plugin_more", operation("more.f"))
+    site.distribution("mine", **points)
+    assert site.run(USE + "numpy_works()") == "plugin loaded\n"
+
+
 def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
     """Its plugin waits until the library is there to its end."""
     site.module(
@@ -583,6 +621,13 @@ print(*seen)
         "multigrad-slow 1.0 (entry point slow = plugin_slow), which is still being loaded. The "
         "environment variable MULTIGRAD_BLOCK=slow keeps it out.\n"
     )
+
+
+def test_a_backend_that_hangs_when_an_array_of_another_library_is_met_is_named(site: Site) -> None:
+    site.module("toy", TOY.replace("def make():", f"def make():\n    {WAIT}"))
+    site.plugin("slow", plugin("toy", "decimal", "toy:make"))
+    out = site.run(f"import decimal\n{TOLD_OF}{USE}\ndiscovery.backend_of(object())\nprint(*seen)")
+    assert "has waited for 0.2 seconds for the plugin 'slow' of multigrad-slow 1.0" in out
 
 
 # ----- Plugins that replace operations -----

@@ -111,6 +111,7 @@ PARTIAL = "one: partial run (short): 2 passed"
             "one: conformant (short): 2 passed, 1 missing, 1 exempt",
         ),
         (FAILED, "failed", "1 failed", "one: 1 failed (short)"),
+        (with_tests(sin_vjp_real="odd"), "failed", "1 odd", "one: failed (short)"),
         (NOT_RUN, "partial", "1 of 5 tests were not run", PARTIAL),
         (changed(not_run=None), "partial", UNKNOWN, PARTIAL),
         (DEAD, "died", "by SIGSEGV, in x", "one: died (short)"),
@@ -159,6 +160,7 @@ def test_a_badge_of_several_backends_is_that_of_the_worst() -> None:
         ),
         (json.dumps(GOOD | {"backends": []}), "is not a certificate: 'backends' is not a dict"),
         ("{}", "is not a certificate: 'multigrad' is missing"),
+        (json.dumps(GOOD | {"operations": {"sin": 1}}), "the operation 'sin' has no chapter"),
         (json.dumps(changed(tests=None)), "the backend 'one' has no tests"),
         (
             json.dumps(changed(tests={"sin": ["passed"]})),
@@ -381,9 +383,12 @@ def test_hostile_strings_are_only_text() -> None:
         (ADDED, NOT_RUN, "worse", "one sin/jvp: passed -> not run: real"),
         (NOT_RUN, ADDED, "added", "one sin/jvp: passed: real"),
         (GOOD, DEAD, "worse", "one: died by SIGSEGV, in x"),
+        (DEAD, GOOD, "better", "one: no longer dies"),
         (GOOD, PROBLEM, "worse", "test_saves[sin]: keeps x"),
+        (PROBLEM, GOOD, "better", "test_saves[sin]"),
         (GOOD, NONE, "worse", "one: no longer tested: not installed"),
         (NONE, GOOD, "added", "one: the backend, 4 tests"),
+        (NONE, FAILED, "worse", "one sin/vjp: failed: real"),
     ],
 )
 def test_what_got_better_and_what_got_worse(

@@ -200,6 +200,16 @@ def rule_fails(
     return str(caught.value)
 
 
+def test_the_package_has_its_names() -> None:
+    import multigrad_conformance as package
+
+    assert {"check_function", "check_rule", "Sample"} <= set(dir(package))
+    with pytest.raises(
+        AttributeError, match="'multigrad_conformance' has no attribute 'checks_of'"
+    ):
+        package.checks_of
+
+
 def test_a_rule_of_the_table() -> None:
     assert check_rule("tanh", backends="numpy") is None
     assert check_rule(registry.OPS["linalg.det"], backends=["strict"], level="short") is None

@@ -195,12 +195,18 @@ def test_an_argument_that_is_changed(declared: Any) -> None:
     [
         ("to_numpy", lambda xp, x, copy=None: np.asarray(x, np.complex128), "to_numpy gave .* for"),
         ("to_numpy", lambda xp, x, copy=None: np.asarray(x) * 2, "to_numpy"),
+        ("to_numpy", lambda xp, x, copy=None: np.asarray(x)[()], "to_numpy gave .*, no array of N"),
         ("from_numpy", lambda xp, x: x.astype(np.complex64), "from_numpy gave .* for"),
         ("from_numpy", lambda xp, x: x.tolist(), "from_numpy gave list, no array of the library"),
         (
             "rule",
             lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g, *saved) * 2,
             "the gradient of a rule",
+        ),
+        (
+            "rule",
+            lambda xp, name, vjp: lambda xp, g, *saved: vjp(xp, g + 0, *saved),
+            "the rule of multiply was given something else",
         ),
         (
             "rule",

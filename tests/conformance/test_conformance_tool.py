@@ -342,6 +342,12 @@ WRONG = {
         (ENDS,),
         "The function is not finite beside this point.",
     ),
+    "a function that varies fast": (
+        lambda x: half(x.__array_namespace__().sin(3e5 * x)),
+        (np.asarray([1.0]),),
+        r"The differences depend on their step \(.*\): the function has a kink or a jump near this "
+        "point, or varies fast",
+    ),
     "no differences": (
         lambda x: 1 / x,
         (ENDS,),

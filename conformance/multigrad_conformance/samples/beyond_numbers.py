@@ -116,6 +116,7 @@ def average(draw: Draw) -> Iterator[Sample]:
     yield Sample("complex", draw.complex(2, 3), 1, draw.complex(3) + 3.0)
     yield Sample("weights", draw.real(2, 3), None, draw.positive(2, 3))
     yield Sample("weights of an axis", draw.real(2, 3), 1, draw.positive(3), keepdims=True)
+    yield Sample("weights of axes", draw.real(2, 3, 4), (2, 0), draw.positive(4, 2))
     yield Sample("returned", draw.real(2, 3), 0, draw.positive(2, 3), returned=True)
     yield Sample("integers", draw.integers(2, 3), 1, checks=("forward",))
     yield Sample("0-d", draw.real())
@@ -131,6 +132,8 @@ def cov(draw: Draw) -> Iterator[Sample]:
     yield Sample("ddof", draw.real(2, 4), ddof=2)
     yield Sample("fweights", draw.real(2, 4), fweights=np.asarray([1, 2, 1, 3]))
     yield Sample("aweights", draw.real(2, 4), aweights=draw.positive(4))
+    both = {"fweights": np.asarray([1, 2, 1, 3]), "aweights": draw.positive(4)}
+    yield Sample("both weights", draw.real(2, 4), ddof=0, **both)
     yield Sample("dtype", draw.real(2, 4), dtype=DType("float32"), checks=("forward",))
     yield Sample("integers", draw.integers(2, 4), checks=("forward",))
     yield Sample("0-d", draw.real(), ddof=0)

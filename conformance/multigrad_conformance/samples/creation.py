@@ -97,6 +97,7 @@ def linspace(draw: Draw) -> Iterator[Sample]:
     yield Sample("numbers", 0.0, 1.0, 5)
     yield Sample("arrays", draw.real(), draw.real(), 4, short=True)
     yield Sample("open", draw.real(), draw.real(), 4, endpoint=False)
+    yield Sample("one", draw.real(), draw.real(), 1)
     yield Sample("stop only", 0.5, draw.real(), 3)
     yield Sample("complex", draw.complex(), draw.complex(), 3)
     yield Sample("dtype", draw.real(), draw.real(), 3, dtype=FLOAT32)

@@ -40,6 +40,7 @@ def several_axes(name: str, draw: Draw) -> Iterator[Sample]:
     make = draw.real if name in REAL else draw.complex
     yield Sample("all", make(2, 3))
     yield Sample("axes", make(2, 3, 4), axes=(0, 2))
+    yield Sample("negative axes", make(2, 3, 4), axes=(-1, -3), norm="ortho")
     yield Sample("forward", make(3, 2, 2), norm="forward")
     yield Sample("padded", make(2, 3), s=(3, 7), axes=(0, 1))
     yield Sample("trimmed", make(3, 4, 4), s=(2, 3), axes=(2, 1), norm="forward")

@@ -101,6 +101,7 @@ ARRANGEMENTS: dict[str, list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[s
         ("vector", (3,), ((2,),), {}),
         ("matrix", (2, 3), ((2, 2),), {}),
         ("more axes", (3,), ((2, 1, 2),), {}),
+        ("fewer", (2, 3), ((2,),), {}),
         ("none", (2,), ((0,),), {}),
         ("0-d", (), ((2,),), {}),
         ("empty", (0,), ((2,),), {}),

@@ -254,3 +254,10 @@ def test_degrees_are_exact_at_right_angles(xp: Any) -> None:
         ("cotdg", [INF, 0, INF, 0, INF, 0, INF, 0]),
     ):
         np.testing.assert_array_equal(values(getattr(xp.special, name)(x)), expected)
+
+
+def test_cotangents_near_their_pole_keep_their_digits(xp: Any) -> None:
+    """SciPy's cotdg(1e-20) is inf."""
+    x = np.asarray([1e-20, 1e-9])
+    found = values(xp.special.cotdg(xp.asarray(x)))
+    np.testing.assert_allclose(found, 180 / math.pi / x, rtol=1e-15)
