@@ -530,7 +530,9 @@ def eager(backend: str) -> set[str]:
 
 
 @st.composite
-def nested(draw: Any, backend: str, *fixed: str, most: int = 2) -> tuple[list[str], Program]:
+def nested(
+    draw: Any, backend: str, *fixed: str, most: int = 2, often: Sequence[str] = ()
+) -> tuple[list[str], Program]:
     """Draw transformations, of second order together at most, and a program for them."""
     names = list(fixed)
     for _ in range(draw(st.integers(0 if fixed else 1, most - len(names)))):
@@ -539,7 +541,7 @@ def nested(draw: Any, backend: str, *fixed: str, most: int = 2) -> tuple[list[st
     if order(names) == 0:  # otherwise hooks and checkpoints would do nothing
         names.insert(draw(st.sampled_from([len(names), 0])), draw(st.sampled_from(["grad", "jvp"])))
     without = eager(backend).union(*(TRANSFORMATIONS[n].without for n in names))
-    return names, draw(programs(without=without, most=most_steps(backend)))
+    return names, draw(programs(without=without, often=often, most=most_steps(backend)))
 
 
 def most_steps(backend: str) -> int:

@@ -19,10 +19,17 @@ def compared(backend):
     return check
 
 
-@pytest.mark.share(0.7)
-@pytest.mark.parametrize("name", checks.TRANSFORMATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.share(5 if name == "vmap" else 0.7))
+        for name in checks.TRANSFORMATIONS
+    ],
+)
 def test_a_transformation(tried, name):
-    tried(compared("numpy"), checks.nested("numpy", name, most=1))
+    """In vmap, views of batches and writes to them rarely meet by chance."""
+    often = ("view", "write") if name == "vmap" else ()
+    tried(compared("numpy"), checks.nested("numpy", name, most=1, often=often))
 
 
 @pytest.mark.share(6)
