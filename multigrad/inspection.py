@@ -115,8 +115,12 @@ class Info:
         ours: dict[str, bool | int | None] = {"max dimensions": None}
         if self._inspection is not None:
             ours |= dict(self._inspection.capabilities())
-        ours["boolean indexing"] = "boolean_indexing" not in lacks
-        ours["data-dependent shapes"] = "data_dependent" not in lacks
+        # What the backend declares holds always; JAX says what holds here, under jax.jit or not.
+        for name, lack in (
+            ("boolean indexing", "boolean_indexing"),
+            ("data-dependent shapes", "data_dependent"),
+        ):
+            ours[name] = lack not in lacks and bool(ours.get(name, True))
         run = running()
         while run is not None:
             if run.name == "vmap":

@@ -96,7 +96,8 @@ class TestWhatIsMissing:
 
         poor = mg.Capabilities(data_dependent=False)
         silent = mg.Backend("told", SimpleNamespace(), (np.ndarray,), capabilities=poor)
-        for of in (silent, backend(poor, **ABLE)):
+        able = mg.Capabilities(data_dependent=True)  # but not here, as JAX says under jax.jit
+        for of in (silent, backend(poor, **ABLE), backend(able, **POOR)):
             told = Info(Library(of)).capabilities()
             assert told["boolean indexing"] is told["data-dependent shapes"] is False
 

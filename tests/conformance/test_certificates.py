@@ -516,8 +516,8 @@ def test_a_signal_ends_the_process_of_the_backend_too(site: Site, name: str) -> 
         env=environment_of(site),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # a shell starts what runs in the background with SIGINT ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        # a shell starts what runs in the background with SIGINT ignored, and nohup with SIGHUP
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),
     ) as process:
         try:
             deadline = time.monotonic() + 200
