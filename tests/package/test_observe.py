@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 import tracemalloc
 import warnings
@@ -521,7 +522,9 @@ class TestContexts:
     [mg.autograd.graph.record_lines, lambda: mg.autograd.graph.label("step")],
     ids=["lines", "label"],
 )
-def test_blocks_leave_no_record_of_each_in_a_block_around_them(x, made):
+def test_blocks_leave_nothing_behind(x, made):
+    """Neither a cycle nor, in a block around them, a record of each."""
+
     def steps(n: int) -> int:
         tracemalloc.start()
         try:
@@ -532,9 +535,15 @@ def test_blocks_leave_no_record_of_each_in_a_block_around_them(x, made):
         finally:
             tracemalloc.stop()
 
-    with mg.autograd.graph.label("around"):
-        steps(300)
-        assert steps(600) < 100
+    gc.collect()
+    gc.disable()
+    try:
+        with mg.autograd.graph.label("around"):
+            steps(500)
+            assert steps(1000) < 100
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
 
 
 def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
