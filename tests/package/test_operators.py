@@ -410,7 +410,7 @@ def test_an_operation_without_gradient_ends_the_history(xp: Any) -> None:
         ("add", np.ones((2, 3)), "doesn't match the broadcast shape"),
         ("matmul", np.ones((3, 2)), "doesn't match the broadcast shape"),
         ("matmul", 2.0, "unsupported operand"),
-        ("add", mg.namespace("strict").ones(3), "got arrays of two backends"),
+        ("add", "an array of another backend", "got arrays of two backends"),
         ("pow", "2", "unsupported operand"),
         ("add", None, "unsupported operand"),
     ],
@@ -420,6 +420,9 @@ def test_an_operation_without_gradient_ends_the_history(xp: Any) -> None:
 def test_what_is_refused_leaves_the_tensor_as_it_was(
     stem: str, operand: Any, message: str, recorded: bool
 ) -> None:
+    if isinstance(operand, str) and operand != "2":
+        pytest.importorskip("array_api_strict")
+        operand = mg.namespace("strict").ones(3)
     t = vector(A) * 1.0 if recorded else mg.asarray(A.copy())
     with pytest.raises((RuntimeError, TypeError), match=message):
         getattr(operator, f"i{stem}")(t, operand)
