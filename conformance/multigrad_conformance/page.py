@@ -146,8 +146,8 @@ def _form(results: Results) -> Iterator[str]:
         'reason" autocomplete="off"></label>'
     )
     for name, values in choices.items():
-        options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in ("", *values))
-        options = options.replace('<option value=""></option>', '<option value="">all</option>', 1)
+        options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in values)
+        options = f'<option value="">all</option>{options}'
         yield f'<label>{name}<select name="{name}">{options}</select></label>'
     yield '<button type="reset">show all</button><span id="told" role="status"></span></form>'
     yield "<noscript><p>Without JavaScript there is no filter; everything is shown.</p></noscript>"

@@ -639,7 +639,7 @@ ROWS = [
         "grad: argnums names argument 2, but the function was called with 1 positional arguments",
     ),
     Row(
-        "grad of what is no function",
+        "grad without a function",
         lambda xp: func.grad(raw(xp)),
         TypeError,
         "grad: the first argument must be a function",
@@ -890,7 +890,7 @@ LIBRARIES = [
         ("multigrad.reshape: x has shape (2, 3)", "shape=(4, 2)", "must have 6 elements too"),
     ),
     Row(
-        "a permutation that is none",
+        "axes that are no permutation",
         lambda xp: leaf(xp, 2, 3).permute_dims(0),
         (ValueError, TypeError),
         "",
