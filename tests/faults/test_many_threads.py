@@ -5,14 +5,13 @@ of one thread.
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from fault_programs import PROGRAMS, ROWS, Scaled, X, check_state, leaf, loss, plain, state, tripled
+from threads_at_once import together
 
 import multigrad as mg
 from multigrad import func
@@ -34,18 +33,6 @@ def taking_turns() -> Iterator[None]:
     check_state(before)
 
 
-def together(work: Callable[[int], Any]) -> list[Any]:
-    """What `work(i)` returns on each thread, all of which begin at the same moment."""
-    barrier = threading.Barrier(THREADS)
-
-    def run(i: int) -> Any:
-        barrier.wait(60)
-        return work(i)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(run, range(THREADS)))
-
-
 def test_every_program_at_once() -> None:
     names = list(PROGRAMS)
     results = {name: plain(program()) for name, program in PROGRAMS.items()}
@@ -54,13 +41,13 @@ def test_every_program_at_once() -> None:
         mine = (names[i:] + names[:i]) * 2
         return [name for name in mine if plain(PROGRAMS[name]()) != results[name]]
 
-    assert together(work) == [[]] * THREADS
+    assert together(work, THREADS) == [[]] * THREADS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_program_on_every_thread(name: str) -> None:
     result = plain(PROGRAMS[name]())
-    outs = together(lambda i: [plain(PROGRAMS[name]()) for _ in range(3)])
+    outs = together(lambda i: [plain(PROGRAMS[name]()) for _ in range(3)], THREADS)
     assert all(out == result for each in outs for out in each)
 
 
@@ -76,7 +63,7 @@ def test_a_shared_leaf() -> None:
         for k in range(ROUNDS):
             (mg.sum(w * 2.0 + w) + b).backward(create_graph=k % 5 == 0)
 
-    together(work)
+    together(work, THREADS)
     assert plain(w.grad) == [3.0 * THREADS * ROUNDS] * 3
     assert plain(b.grad) == 1.0 * THREADS * ROUNDS
     assert len(seen) == len(after) == THREADS * ROUNDS
@@ -96,7 +83,7 @@ def test_a_shared_graph() -> None:
             for k in range(ROUNDS)
         ]
 
-    assert together(work) == [[expected] * ROUNDS] * THREADS
+    assert together(work, THREADS) == [[expected] * ROUNDS] * THREADS
     passes = 1 + THREADS * (1 + ROUNDS)  # also those of `grad` reach y
     assert plain(y.grad) == [2.0 * passes] * 3
     assert np.allclose(w.grad.numpy(), THREADS * np.asarray(expected))
@@ -114,7 +101,7 @@ def test_hooks_of_a_shared_node_that_come_and_go() -> None:
             w.register_hook(lambda g: None).remove()
             y.register_hook(lambda g: None).remove()
 
-    together(work)
+    together(work, THREADS)
     total.backward()
     assert sorted(calls) == list(range(THREADS))
 
@@ -133,7 +120,7 @@ def test_a_shared_compiled_function() -> None:
         order = [(i + k) % len(given) for k in range(len(given))] * 2
         return [k for k in order if plain(f(given[k])) != expected[k]]
 
-    assert together(work) == [[]] * THREADS
+    assert together(work, THREADS) == [[]] * THREADS
     # a call records while it waits for none, so that two may record the same
     assert len(given) <= len(f.programs) <= THREADS * len(given)
 
@@ -153,7 +140,7 @@ def test_shared_derivatives_of_the_user() -> None:
             if plain(mg.autograd.grad(outputs[k % 3], w, retain_graph=True)[0]) != expected[k % 3]
         ]
 
-    assert together(work) == [[]] * THREADS
+    assert together(work, THREADS) == [[]] * THREADS
 
 
 def test_a_shared_array_whose_rows_are_written() -> None:
@@ -166,7 +153,7 @@ def test_a_shared_array_whose_rows_are_written() -> None:
             row += 1.0
         row *= float(i)
 
-    together(work)
+    together(work, THREADS)
     assert plain(y) == [plain((X + ROUNDS) * i) for i in range(THREADS)]
     mg.sum(y).backward()
     assert plain(w.grad) == [float(sum(range(THREADS)))] * 3
@@ -185,4 +172,4 @@ def test_operations_that_are_declared_while_others_use_them() -> None:
                 wrong.append(plain(w.grad))
         return wrong
 
-    assert together(work) == [[]] * THREADS
+    assert together(work, THREADS) == [[]] * THREADS

@@ -6,28 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from function_programs import enabled
+from threads_at_once import together
 
 import multigrad as mg
-
-THREADS = 8
-
-
-def together(work, threads=THREADS):
-    """Run `work(i)` on several threads, all of which start at the same moment; exceptions are
-    raised here.
-    """
-    barrier = threading.Barrier(threads)
-
-    def run(i):
-        barrier.wait()
-        return work(i)
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(run, range(threads)))
 
 
 def test_graphs_that_share_parameters(side):
