@@ -18,7 +18,7 @@ from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import conform_gradient
 from .explaining import failed_rule
-from .residuals import residuals
+from .names import meaning
 
 if TYPE_CHECKING:
     from ..core.element import Library
@@ -89,12 +89,19 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
         else _input(next(number) if need else None)
         for a, need in zip(op.arrays, needs, strict=True)
     }
-    outputs = (
-        {o: ("out", i) for i, o in enumerate(op.outputs or ())}
-        | {"ans": ("out", 0)}
-        | dict.fromkeys(residuals(op), ("in", None))
-    )
-    return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+    found: list[Any] = []
+    for name in plan:
+        m = meaning(op, name)
+        found.append(
+            inputs.get(name) or None
+            if m.kind == "argument"
+            else ("out", m.index or 0)
+            if m.kind == "result"
+            else ("in", None)
+            if m.kind == "residual"
+            else None
+        )
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
