@@ -286,6 +286,7 @@ def _replaced(op: Op, values: Sequence[Any], argument: str, t: Any) -> list[Any]
 
 
 def call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
+    """Call the function of `op` in the namespace `xp`."""
     function = xp
     for part in op.name.split("."):
         function = getattr(function, part)

@@ -171,7 +171,7 @@ def _order(op: Op, reflected: bool) -> tuple[str, ...]:
 def _function_lines(
     op: Op, name: str, reflected: bool, method: bool, key_is_plain: bool
 ) -> Iterator[str]:
-    yield f"def {name}({_parameters(op, reflected, method)}):"
+    yield f"def {name}({parameters_text(op, reflected, method)}):"
     yield "    try:"
     yield from (f"    {line}" for line in _body_lines(op, reflected, key_is_plain))
     yield "    except Exception as _x:"
@@ -272,7 +272,8 @@ def _also_positional(op: Op) -> tuple[str, ...]:
     return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
 
 
-def _parameters(op: Op, reflected: bool, method: bool) -> str:
+def parameters_text(op: Op, reflected: bool, method: bool) -> str:
+    """The parameters of a function of an operation, as its source has them."""
     kinds = inspect._ParameterKind
     parts: list[str] = []
     parameters = list(op.signature.parameters.values())
