@@ -6,6 +6,7 @@ pullbacks.py makes its vjp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from ..core.element import SCALARS, Library
@@ -15,7 +16,7 @@ from ..errors import MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import shape_tangent
-from .names import Texts, info, meaning, metadata, value
+from .names import Texts, info, meanings, metadata, value
 from .pullbacks import missing_rule, pullback
 from .residuals import compute_while_recording
 
@@ -59,12 +60,12 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         given={"xp": "library"},
         values={a: f"v[{i}]" for a, i in positions(op).items()},
         ans="ans",
-        residual="residual(op, {name!r}, {taken})",
+        computed="residual(op, {name!r}, {taken})",
         certain=wanted,  # others may be scalars, or None
     )
     saved, cells = [], []
     for name, source in zip(rule.plan, rule.sources, strict=True):
-        m, text = meaning(op, name), texts.text(name)
+        m, text = meanings(op)[name], texts.text(name)
         numeric = op.roles.get(name) == "array" and (
             op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
         )
@@ -83,7 +84,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             several = m.index is None and op.outputs != ()
             cells.append("tuple(t)" if several else f"t[{m.index or 0}]")
     # index arrays in a key
-    cells += [f"c[{meaning(op, n).index}]" for n in rule.plan if op.roles.get(n) == "plain"]
+    cells += [f"c[{meanings(op)[n].index}]" for n in rule.plan if op.roles.get(n) == "plain"]
     scope: dict[str, Any] = {
         "scalars": SCALARS,
         "_metadata": metadata,
@@ -156,8 +157,8 @@ def jvp(
         return _linear_jvp(op, xp, values, tangents)
     if op.kind == "multilinear":
         terms = [
-            call_raw(op, xp, _replaced(op, values, a, t))
-            for a, t in zip(op.arrays, tangents, strict=True)
+            call_raw(op, xp, [*values[:i], t, *values[i + 1 :]])
+            for i, t in zip(array_index(op).values(), tangents, strict=True)
             if t is not None
         ]
         return sum(terms[1:], terms[0])
@@ -280,25 +281,14 @@ def zero(xp: Any, x: Any) -> Any:
     return xp.zeros_like(x) if hasattr(x, "dtype") else x if x is None else type(x)(0)
 
 
-def _replaced(op: Op, values: Sequence[Any], argument: str, t: Any) -> list[Any]:
-    i = array_index(op)[argument]
-    return [*values[:i], t, *values[i + 1 :]]
-
-
 def call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
     """Call the function of `op` in the namespace `xp`."""
-    function = xp
-    for part in op.name.split("."):
-        function = getattr(function, part)
-    return caller(op)(function, *values)
+    return caller(op)(attrgetter(op.name)(xp), *values)
 
 
 def raw_function(library: Library, name: str) -> Callable[..., Any]:
     """The function of a library's raw namespace that carries out the operation `name`."""
-    attribute = library.xp
-    for part in name.split("."):
-        attribute = getattr(attribute, part)
-    function: Callable[..., Any] = attribute
+    function: Callable[..., Any] = attrgetter(name)(library.xp)
     return function
 
 

@@ -33,7 +33,7 @@ from .codegen import is_flat
 from .endings import call_text, tuple_text
 from .explaining import failed
 from .general import arrays_of, composed, general, operate, resolve_composite
-from .names import Texts, meaning
+from .names import Texts, meanings
 from .plans import CHOICES, PAIRS, conforms, learn
 from .pullbacks import pullback
 from .residuals import residuals
@@ -678,7 +678,7 @@ class _Straight(Texts):
 
     def cell(self, name: str) -> str:
         """The version cell of an array that a node saves."""
-        kind = meaning(self.op, name).kind
+        kind = meanings(self.op)[name].kind
         if kind == "residual":
             return "()"
         if kind == "result" or self.op.view:  # a view shares the cell of its operand

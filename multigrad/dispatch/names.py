@@ -1,12 +1,13 @@
 """What the parameters of rules stand for: a rule takes values by name.
 
-`meaning` is the only code that reads these names. `value` finds what a name stands for among the
-values of a call; `Texts` writes the expression for it in generated code.
+`meanings` has the names that the rules of an operation may take. `value` finds what one stands for
+among the values of a call; `Texts` writes the expression for it in generated code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core.element import SCALARS, library_of
@@ -56,15 +57,10 @@ def meanings(op: Op) -> dict[str, Meaning]:
     )
 
 
-def meaning(op: Op, name: str) -> Meaning:
-    """What a name in a rule of `op` stands for."""
-    return meanings(op)[name]
-
-
 def _sources(op: Op, names: Iterable[str]) -> Iterator[Meaning]:
     """What the values of `names` come from, with that of a residual in its place."""
     for name in names:
-        m = meaning(op, name)
+        m = meanings(op)[name]
         yield from _sources(op, m.takes) if m.kind == "residual" else (m,)
 
 
@@ -84,7 +80,7 @@ def takes_result(op: Op, names: Iterable[str]) -> bool:
 
 def value(op: Op, name: str, given: Mapping[str, Any], values: Sequence[Any], ans: Any) -> Any:
     """The value of a name, from those that are given, the arguments and the result."""
-    m = meaning(op, name)
+    m = meanings(op)[name]
     if m.kind == "given":
         return given[name]
     if m.kind == "argument":
@@ -121,6 +117,7 @@ def metadata(x: Any, what: str) -> Any:
 # ----- Texts -----
 
 
+@dataclass(eq=False)
 class Texts:
     """The expressions for names in generated code.
 
@@ -130,33 +127,24 @@ class Texts:
     given     the expressions of given names
     values    the expressions of arguments; those that are left out are variables of that name
     ans       the expression of the result
-    residual  that of a residual, in which `{name}` is its name, and `{taken}` what it takes
+    computed  that of a residual, in which `{name}` is its name, and `{taken}` what it takes
     certain   the parameters whose values are certainly arrays, which have a shape and a dtype
     """
 
-    def __init__(
-        self,
-        op: Op,
-        given: Mapping[str, str],
-        values: Mapping[str, str],
-        ans: str,
-        residual: str,
-        certain: Collection[str] = (),
-    ) -> None:
-        self.op = op
-        self.given = given
-        self.values = values
-        self.ans = ans
-        self._residual = residual
-        self.certain = certain
+    op: Op
+    given: Mapping[str, str]
+    values: Mapping[str, str]
+    ans: str
+    computed: str
+    certain: Collection[str] = ()
 
     def text(self, name: str) -> str:
         """The expression for a name."""
-        m = meaning(self.op, name)
+        m = meanings(self.op)[name]
         if m.kind == "given":
             return self.given[name]
         if m.kind == "residual":
-            return self._residual.format(name=name, taken=", ".join(map(self.text, m.takes)))
+            return self.computed.format(name=name, taken=", ".join(map(self.text, m.takes)))
         if m.kind in ("argument", "metadata"):
             return self.argument(m.of) if m.kind == "argument" else self.metadata(m.of, m.what)
         result = self.ans if m.index is None else f"{self.ans}[{m.index}]"

@@ -16,7 +16,7 @@ from ..core.pullback import Needs
 from ..core.tensor import Tensor, View
 from ..registry import OPS, Op, Rule
 from .codegen import raw_function
-from .names import meaning
+from .names import meanings
 from .pullbacks import pullback_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def asks_the_library(op: Op) -> bool:
     if op.view == "layout":
         return True
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
-    taken = [meaning(op, n) for rule in rules for n in rule.takes]
+    taken = [meanings(op)[n] for rule in rules for n in rule.takes]
     return any(m.kind == "residual" or m.what in ("device", "order") for m in taken)
 
 

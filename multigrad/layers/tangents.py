@@ -19,7 +19,7 @@ from ..dispatch.codegen import zero
 from ..dispatch.conform import shape_tangent
 from ..dispatch.endings import Lines, Locals, Part, Text, call_text, tuple_text
 from ..dispatch.names import Texts, arrays_taken, metadata, takes_result
-from ..dispatch.pullbacks import missing_rule
+from ..dispatch.pullbacks import missing_rule, scaled
 from ..dispatch.residuals import compute
 from ..dispatch.ways import Ending
 from ..observe import gate
@@ -286,20 +286,10 @@ class _Duals(Text):
             yield f"{pad}_u = _g"
             return
         if not callable(rule.fn):
-            c = rule.fn
-            yield f"{pad}_u = " + (
-                "_g"
-                if c == 1
-                else "-_g"
-                if c == -1
-                else f"{namespace}.zeros_like(_g)"
-                if c == 0
-                else f"_g * {self.name(c)}"
-            )
+            yield f"{pad}_u = {scaled('_g', rule.fn, namespace, self.name)}"
             return
-        for n in (
-            arrays_taken(self.op, rule.takes) if self.several else ()
-        ):  # a Python scalar, or None
+        taken = arrays_taken(op, rule.takes) if self.several else ()
+        for n in taken:  # a Python scalar, or None
             value = self.values[n]
             yield f"{pad}if _type({value}) in _scalars:"
             yield f"{pad}    {value} = _constant(_library, {value}, _y)"
@@ -326,7 +316,7 @@ class _Duals(Text):
             given={"xp": xp, **dict.fromkeys(tangents, "_g")},
             values=values,
             ans=y,
-            residual="_compute(_op, {name!r}, {taken})",
+            computed="_compute(_op, {name!r}, {taken})",
             certain=() if self.several else self.op.arrays,
         )
         return f"{self.name(rule.fn)}({', '.join(map(texts.text, rule.takes))})"

@@ -25,7 +25,7 @@ from ...core.graph import (
 from ...core.level import Layer
 from ...core.tensor import Tensor
 from ...custom.kept import FunctionCtx, Slot
-from ...dispatch.names import meaning
+from ...dispatch.names import meanings
 from ...memory import saved as _saved
 from .provenance import Output, Site, dtype_name, note_of, output_of
 
@@ -488,7 +488,7 @@ def _alike(v: Vertex) -> bool:
     """
     rule = v.node.rule
     return rule.op.kind == "elementwise" and not any(
-        meaning(rule.op, n).what == "shape" for n in rule.plan
+        meanings(rule.op)[n].what == "shape" for n in rule.plan
     )
 
 
