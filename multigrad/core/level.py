@@ -117,16 +117,17 @@ def highest(values: Iterable[Any]) -> Any:
     An object that replaces a scalar (`Standing`) is returned at once, to be made an operand first.
     """
     top: Layer | None = None
-    reach = -1
+    most = -1
     for x in values:
         if isinstance(x, Layer):
-            if x._level > reach:
-                top, reach = x, x._level
+            level = x._level
+            if level > most:
+                top, most = x, level
         elif type(x) is tuple or type(x) is list:
             for y in x:
                 if isinstance(y, Layer):
-                    if y._level > reach:
-                        top, reach = y, y._level
+                    if y._level > most:
+                        top, most = y, y._level
                 elif isinstance(y, Standing):
                     return y
         elif isinstance(x, Standing):

@@ -420,10 +420,12 @@ class Application:
 
 def _top(values: Sequence[Any]) -> Any:
     """The argument of the highest level, None if none is a layer."""
-    layers = [x for x in values if isinstance(x, Layer)]
-    for x in layers:
-        if isinstance(x, Tensor):
-            x._check()
+    layers = []  # those inside of lists are no arguments
+    for x in values:
+        if isinstance(x, Layer):
+            if isinstance(x, Tensor):
+                x._check()
+            layers.append(x)
     return highest(layers)
 
 
