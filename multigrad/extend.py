@@ -46,10 +46,15 @@ from .core.level import Layer as ArrayObject
 from .core.level import Transformation, innermost, outside, running
 from .core.tensor import Tensor, detached, element_of, lifted, peeled, strip
 from .dispatch import codegen
-from .dispatch.general import _candidates as candidates
-from .dispatch.general import _named as named
-from .dispatch.general import _same_structure as same_structure
-from .dispatch.general import general, plain_scalars, run_raw, with_dtype
+from .dispatch.general import (
+    candidates,
+    general,
+    named,
+    plain_scalars,
+    run_raw,
+    same_structure,
+    with_dtype,
+)
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.value_layer import ValueLayer, tie

@@ -94,7 +94,7 @@ def bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
 
 def run(xp: Any, op: Any, values: list[Any]) -> Any:
     """Call the operation; several outputs come as a tuple."""
-    out = codegen._call_raw(op, xp, values)
+    out = codegen.call_raw(op, xp, values)
     return out if op.outputs == () else tuple(out)
 
 

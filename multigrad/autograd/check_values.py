@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, element_of, wrap
-from ..dispatch.creation import _to_numpy as to_numpy
+from ..dispatch.creation import to_numpy
 from ..errors import MultigradError
 
 if TYPE_CHECKING:

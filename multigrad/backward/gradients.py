@@ -12,7 +12,7 @@ from ..core import level, tensor
 from ..core.computed import following, mark
 from ..core.element import is_array
 from ..core.graph import AccumulateGrad, GradientEdge, Node, arrival
-from ..core.level import Layer, innermost
+from ..core.level import Layer, highest, innermost
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap_at
 from ..dispatch.settings import flag
@@ -65,7 +65,7 @@ def _roots(
                 "from detached values. `python -m multigrad breaks SCRIPT` names the lines "
                 "where gradients are lost."
             )
-    top: Tensor = max(outputs, key=lambda t: t._level)
+    top: Tensor = highest(outputs)
     roots = []
     for i, (t, g) in enumerate(zip(outputs, grads, strict=True)):
         if t._level != top._level:

@@ -17,7 +17,7 @@ from ..core.element import Library, is_array
 from ..core.level import Standing, come_back, go_outside
 from ..core.surface import OfArrays, Surface
 from ..core.tensor import Tensor, peeled, wrap
-from ..dispatch.general import _named as named
+from ..dispatch.general import named
 from ..errors import GradientError
 from ..layers.value_layer import tie
 from ..memory.inplace import DIRECT

@@ -17,8 +17,7 @@ from ..core.element import SCALARS, Element, Library, is_array, library_of, mixe
 from ..core.level import Layer, Standing, outside, revived
 from ..core.tensor import Tensor, strip
 from ..dispatch.creation import default_library
-from ..dispatch.general import _same_structure as same_structure
-from ..dispatch.general import plain_scalars, run_raw, with_dtype
+from ..dispatch.general import plain_scalars, run_raw, same_structure, with_dtype
 from ..observe import gate
 from ..program import ON_NUMBERS, Call, Guard, Program, Ref, Spec, Write, refs
 from ..registry import OPS, Op

@@ -111,6 +111,30 @@ def innermost(x: Any) -> Any:
     return x
 
 
+def highest(values: Iterable[Any]) -> Any:
+    """The layer of the highest level among values, lists of arrays and indexing keys, or None.
+
+    An object that replaces a scalar (`Standing`) is returned at once, to be made an operand first.
+    """
+    top: Layer | None = None
+    most = -1
+    for x in values:
+        if isinstance(x, Layer):
+            level = x._level
+            if level > most:
+                top, most = x, level
+        elif type(x) is tuple or type(x) is list:
+            for y in x:
+                if isinstance(y, Layer):
+                    if y._level > most:
+                        top, most = y, y._level
+                elif isinstance(y, Standing):
+                    return y
+        elif isinstance(x, Standing):
+            return x
+    return top
+
+
 class Switch:
     """A grad mode of one transformation: on, unless it was switched off.
 

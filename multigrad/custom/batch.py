@@ -15,7 +15,7 @@ from ..core.element import is_array
 from ..core.level import Layer, Transformation, outside, own_switch
 from ..core.tensor import Tensor, element_of, strip, wrap
 from ..dispatch.conform import conform_gradient
-from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from .definition import Applied, Definition, ctx_class, no_setup, no_vmap

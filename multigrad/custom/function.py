@@ -28,9 +28,9 @@ from ..core import grad_mode
 from ..core.computed import follow, following, mark
 from ..core.element import is_array
 from ..core.graph import Node
-from ..core.level import BASE, Layer, as_guest, own_switch, settle, settle_again, undo
+from ..core.level import BASE, Layer, as_guest, highest, own_switch, settle, settle_again, undo
 from ..core.tensor import Tensor, wrap, wrap_at
-from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import same_structure
 from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
@@ -235,7 +235,7 @@ def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> An
 
 
 def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
-    top = highest(flat)
+    top = _top(flat)
     computed = None
     if rule._follows and top is not None and top._level > 1:  # of a transformation
         moving = [moves(x) for x in flat]
@@ -276,7 +276,7 @@ class Application:
 
         `needs` and `rule` replace those of this level if they are given.
         """
-        top = highest(values)
+        top = _top(values)
         names = self.names if rule is None else ()  # a Definition takes its arguments by position
         application = Application(
             rule or self.rule, names, self.needs if needs is None else needs, self.computed, True
@@ -418,20 +418,15 @@ class Application:
                 computed.release()
 
 
-def highest(values: Sequence[Any]) -> Any:
+def _top(values: Sequence[Any]) -> Any:
     """The argument of the highest level, None if none is a layer."""
-    top, reach = None, 0
+    layers = []  # those inside of lists are no arguments
     for x in values:
-        if isinstance(x, Tensor):
-            x._check()
-            level = x._elem.level
-        elif isinstance(x, Layer):
-            level = x._level
-        else:
-            continue
-        if level > reach:
-            top, reach = x, level
-    return top
+        if isinstance(x, Layer):
+            if isinstance(x, Tensor):
+                x._check()
+            layers.append(x)
+    return highest(layers)
 
 
 def moves(x: Any) -> bool:

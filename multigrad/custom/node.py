@@ -37,8 +37,7 @@ from ..core.passes import Pass
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..dispatch.conform import conform_gradient
-from ..dispatch.general import _same_structure as same_structure
-from ..dispatch.general import itself, recording_at, wrap_like
+from ..dispatch.general import itself, recording_at, same_structure, wrap_like
 from ..errors import GradientError, kind, program
 from ..memory.saved import SavedTensor
 from ..memory.views import (

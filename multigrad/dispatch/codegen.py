@@ -6,18 +6,19 @@ pullbacks.py makes its vjp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
-from ..core.element import SCALARS, Library, library_of
-from ..core.graph import OutputInfo
-from ..core.level import Layer, innermost
+from ..core.element import SCALARS, Library
+from ..core.level import innermost
 from ..core.pullback import Needs, Pullback
 from ..errors import MissingRuleError
-from ..registry import METADATA, Op, Rule, per_operation, signature_text
+from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import shape_tangent
+from .names import Texts, info, meanings, metadata, value
 from .pullbacks import missing_rule, pullback
-from .residuals import compute, compute_while_recording, residuals
+from .residuals import compute_while_recording
 
 
 @per_operation
@@ -42,64 +43,6 @@ def is_flat(op: Op) -> bool:
     )
 
 
-def saved_values(
-    op: Op, xp: Any, plan: Sequence[str], values: Sequence[Any], ans: Any
-) -> tuple[Any, ...]:
-    """The values that `plan` names, from the arguments, the output and the residuals."""
-    position = positions(op)
-    return tuple(_saved_value(op, xp, name, position, values, ans) for name in plan)
-
-
-def _saved_value(
-    op: Op, xp: Any, name: str, position: dict[str, int], values: Sequence[Any], ans: Any
-) -> Any:
-    if name == "xp":
-        return xp
-    if name in position:
-        return values[position[name]]
-    if name == "ans":
-        return ans
-    if op.outputs and name in op.outputs:
-        return ans[op.outputs.index(name)]
-    f = residuals(op).get(name)
-    if f is not None:
-        return compute(op, name, xp, *saved_values(op, xp, f.takes[1:], values, ans))
-    argument, _, what = name.rpartition("_")
-    if what == "info":
-        return _info(ans if argument == "ans" else ans[(op.outputs or ()).index(argument)])
-    assert what in METADATA, name
-    value = values[position[argument]]
-    if op.roles[argument] == "arrays":
-        return tuple(_metadata(v, what) for v in value)
-    return _metadata(value, what)
-
-
-def _info(value: Any) -> Any:
-    """The OutputInfo of an output, as `materialized` takes it; a tuple for several outputs."""
-    if isinstance(value, (tuple, list)):
-        return tuple(map(_info, value))
-    return (
-        OutputInfo(value.shape, value.dtype, _metadata(value, "device"))
-        if hasattr(value, "dtype")
-        else None
-    )
-
-
-def _metadata(value: Any, what: str) -> Any:
-    if what == "scalar":
-        return value if type(value) in SCALARS else None
-    if isinstance(value, Layer):
-        return value._memory_order() if what == "order" else getattr(value, what, None)
-    if what in ("order", "device") and value is not None:
-        library = library_of(value)
-        return (
-            getattr(library, what)(library.xp, value)
-            if library is not None
-            else getattr(value, what, None)
-        )
-    return getattr(value, what, None)
-
-
 @per_operation
 def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Write the functions that select the values that a pullback saves.
@@ -111,39 +54,41 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
            `c`, and of the outputs, `t`
     """
     op = rule.op
-    position = positions(op)
+    wanted = [a for a, need in zip(op.arrays, rule.needs, strict=True) if need is True]
+    texts = Texts(
+        op,
+        given={"xp": "library"},
+        values={a: f"v[{i}]" for a, i in positions(op).items()},
+        ans="ans",
+        computed="residual(op, {name!r}, {taken})",
+        certain=wanted,  # others may be scalars, or None
+    )
     saved, cells = [], []
     for name, source in zip(rule.plan, rule.sources, strict=True):
-        i = position.get(name, -1)
-        if i < 0:
-            saved.append(_saved_text(rule, name, position))
-            if name in residuals(op):  # there are no other references to it
-                cells.append("None")
-            elif source is not None:
-                cells.append(
-                    "t[0]"
-                    if name == "ans" and op.outputs == ()
-                    else "tuple(t)"
-                    if name == "ans"
-                    else f"t[{source[1]}]"
-                )
-            continue
-        numeric = op.roles[name] == "array" and (
+        m, text = meanings(op)[name], texts.text(name)
+        numeric = op.roles.get(name) == "array" and (
             op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
         )
         saved.append(
-            f"(v[{i}] if type(v[{i}]) not in scalars else constant(v[{i}], like))"
+            f"({text} if type({text}) not in scalars else constant({text}, like))"
             if numeric
-            else f"v[{i}]"
+            else text
         )
-        if source is not None:
-            cells.append(f"c[{i}]")
+        if source is None:
+            continue
+        if m.kind == "argument":
+            cells.append(f"c[{m.index}]")
+        elif m.kind == "residual":  # there are no other references to it
+            cells.append("None")
+        else:
+            several = m.index is None and op.outputs != ()
+            cells.append("tuple(t)" if several else f"t[{m.index or 0}]")
     # index arrays in a key
-    cells += [f"c[{position[name]}]" for name in rule.plan if op.roles.get(name) == "plain"]
+    cells += [f"c[{meanings(op)[n].index}]" for n in rule.plan if op.roles.get(n) == "plain"]
     scope: dict[str, Any] = {
         "scalars": SCALARS,
-        "metadata": _metadata,
-        "info": _info,
+        "_metadata": metadata,
+        "_info": info,
         "op": op,
         "residual": compute_while_recording,
         "constant": constant_like,
@@ -156,36 +101,6 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         scope,
     )
     return scope["save"], scope["track"]
-
-
-def _saved_text(rule: Pullback, name: str, position: dict[str, int]) -> str:
-    op = rule.op
-    if name == "ans":
-        return "ans"
-    if op.outputs and name in op.outputs:
-        return f"ans[{op.outputs.index(name)}]"
-    f = residuals(op).get(name)
-    if f is not None:
-        taken = [
-            f"v[{position[n]}]" if n in position else _saved_text(rule, n, position)
-            for n in f.takes[1:]
-        ]
-        return f"residual(op, {name!r}, library, {', '.join(taken)})"
-    argument, _, what = name.rpartition("_")
-    if what == "info":
-        return (
-            "info(ans)" if argument == "ans" else f"info(ans[{(op.outputs or ()).index(argument)}])"
-        )
-    i = position[argument]
-    if op.roles[argument] == "arrays":
-        return f"tuple(metadata(x, {what!r}) for x in v[{i}])"
-    # others may be scalars, or None
-    is_array = dict(zip(op.arrays, rule.needs, strict=True)).get(argument) is True
-    return (
-        f"v[{i}].{what}"
-        if is_array and what in ("shape", "dtype")
-        else f"metadata(v[{i}], {what!r})"
-    )
 
 
 def constant_like(scalar: Any, like: Any) -> Any:
@@ -205,7 +120,8 @@ def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) 
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
-    grads = rule.vjp(xp, g, *saved_values(op, xp, rule.plan, values, ans))
+    given = {"xp": xp}
+    grads = rule.vjp(xp, g, *(value(op, n, given, values, ans) for n in rule.plan))
     flat = iter((grads,) if rule.single else grads)
     return tuple(
         tuple(next(flat) if n else None for n in need)
@@ -241,8 +157,8 @@ def jvp(
         return _linear_jvp(op, xp, values, tangents)
     if op.kind == "multilinear":
         terms = [
-            _call_raw(op, xp, _replaced(op, values, a, t))
-            for a, t in zip(op.arrays, tangents, strict=True)
+            call_raw(op, xp, [*values[:i], t, *values[i + 1 :]])
+            for i, t in zip(array_index(op).values(), tangents, strict=True)
             if t is not None
         ]
         return sum(terms[1:], terms[0])
@@ -262,13 +178,7 @@ def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]
         "t": tangents[0],
         "xp": xp,
     }
-    position = positions(op)
-    return op.jvp.fn(
-        *(
-            given[n] if n in given else _saved_value(op, xp, n, position, values, ans)
-            for n in op.jvp.takes
-        )
-    )
+    return op.jvp.fn(*(value(op, n, given, values, ans) for n in op.jvp.takes))
 
 
 def _materialized_tangents(
@@ -278,28 +188,24 @@ def _materialized_tangents(
     # if the argument is not floating, the dtype of another tangent
     dtype = next(t.dtype for t in _leaves(tangents) if t is not None)
 
-    def zero(value: Any) -> Any:
-        if not hasattr(value, "dtype"):
-            return _zero(xp, value)
-        return xp.zeros_like(
-            value,
-            dtype=value.dtype
-            if xp.isdtype(value.dtype, ("real floating", "complex floating"))
-            else dtype,
-        )
+    def moving_zero(x: Any) -> Any:
+        if not hasattr(x, "dtype"):
+            return zero(xp, x)
+        floating = xp.isdtype(x.dtype, ("real floating", "complex floating"))
+        return xp.zeros_like(x, dtype=x.dtype if floating else dtype)
 
     given = list(tangents)
     for i, argument in enumerate(op.arrays):
-        value, t = values[array_index(op)[argument]], tangents[i]
+        x, t = values[array_index(op)[argument]], tangents[i]
         if f"t_{argument}" not in takes and (i or "t" not in takes):
             continue
         if op.roles[argument] == "arrays":
             given[i] = tuple(
-                zero(v) if u is None else u
-                for v, u in zip(value, t or (None,) * len(value), strict=True)
+                moving_zero(v) if u is None else u
+                for v, u in zip(x, t or (None,) * len(x), strict=True)
             )
         elif t is None:
-            given[i] = zero(value)
+            given[i] = moving_zero(x)
     return given
 
 
@@ -317,7 +223,6 @@ def _elementwise_jvp(
     raw: tuple[Any, Sequence[Any], Any] | None,
 ) -> Any:
     assert not isinstance(op.vjp, Rule)
-    position = positions(op)
     total = None
     for argument, t in zip(op.arrays, tangents, strict=True):
         if t is None:
@@ -336,19 +241,12 @@ def _elementwise_jvp(
                 else t * rule.fn
             )
         elif raw is not None and "g" not in rule.takes:
-            term = t * rule.fn(
-                *(_saved_value(op, raw[0], n, position, raw[1], raw[2]) for n in rule.takes)
-            )
+            term = t * rule.fn(*(value(op, n, {"xp": raw[0]}, *raw[1:]) for n in rule.takes))
         else:
             given = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
                 given["g"] = xp.broadcast_to(t, ans.shape)
-            term = rule.fn(
-                *(
-                    given[n] if n in given else _saved_value(op, xp, n, position, values, ans)
-                    for n in rule.takes
-                )
-            )
+            term = rule.fn(*(value(op, n, given, values, ans) for n in rule.takes))
             term = (
                 shape_tangent(xp, term, ans.shape, op, argument=argument)
                 if "g" in rule.takes
@@ -369,43 +267,28 @@ def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any])
         if op.roles[argument] == "arrays":
             given = (None,) * len(values[i]) if t is None else t
             values[i] = type(values[i])(
-                _zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True)
+                zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True)
             )
         elif argument in ruled:
-            values[i] = _zero(xp, values[i]) if t is None else t
+            values[i] = zero(xp, values[i]) if t is None else t
         elif t is not None:
             missing_rule(op, argument)()
-    return _call_raw(op, xp, values)
+    return call_raw(op, xp, values)
 
 
-def _zero(xp: Any, value: Any) -> Any:
-    return (
-        xp.zeros_like(value)
-        if hasattr(value, "dtype")
-        else value
-        if value is None
-        else type(value)(0)
-    )
+def zero(xp: Any, x: Any) -> Any:
+    """The tangent zero of an array, a Python scalar or None."""
+    return xp.zeros_like(x) if hasattr(x, "dtype") else x if x is None else type(x)(0)
 
 
-def _replaced(op: Op, values: Sequence[Any], argument: str, t: Any) -> list[Any]:
-    i = array_index(op)[argument]
-    return [*values[:i], t, *values[i + 1 :]]
-
-
-def _call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
-    function = xp
-    for part in op.name.split("."):
-        function = getattr(function, part)
-    return caller(op)(function, *values)
+def call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
+    """Call the function of `op` in the namespace `xp`."""
+    return caller(op)(attrgetter(op.name)(xp), *values)
 
 
 def raw_function(library: Library, name: str) -> Callable[..., Any]:
     """The function of a library's raw namespace that carries out the operation `name`."""
-    attribute = library.xp
-    for part in name.split("."):
-        attribute = getattr(attribute, part)
-    function: Callable[..., Any] = attribute
+    function: Callable[..., Any] = attrgetter(name)(library.xp)
     return function
 
 

@@ -363,12 +363,12 @@ def _transfer(
         # Libraries raise various errors here (read-only, dtype, device), or narrow a dtype that
         # their conversion from NumPy keeps; then NumPy is used.
         y = target.xp.asarray(
-            target.backend.kernel("from_numpy")(target.xp, _to_numpy(x, source)), copy=True
+            target.backend.kernel("from_numpy")(target.xp, to_numpy(x, source)), copy=True
         )
     return target.xp.asarray(y, dtype=dtype, device=device)
 
 
-def _to_numpy(x: Any, source: Library) -> Any:
+def to_numpy(x: Any, source: Library) -> Any:
     """A raw array as one of NumPy."""
     try:
         return source.backend.kernel("to_numpy")(source.xp, x)

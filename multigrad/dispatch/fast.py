@@ -26,13 +26,14 @@ from ..core.pullback import Needs
 from ..core.tensor import Tensor, View, lifted
 from ..observe import gate
 from ..provided import provide
-from ..registry import METADATA, OPS, Op, Rule, keeping
+from ..registry import OPS, Op, Rule, keeping
 from ..tracebacks import shown
 from . import generated, ways, wider
 from .codegen import is_flat
 from .endings import call_text, tuple_text
 from .explaining import failed
 from .general import arrays_of, composed, general, operate, resolve_composite
+from .names import Texts, meanings
 from .plans import CHOICES, PAIRS, conforms, learn
 from .pullbacks import pullback
 from .residuals import residuals
@@ -170,7 +171,7 @@ def _order(op: Op, reflected: bool) -> tuple[str, ...]:
 def _function_lines(
     op: Op, name: str, reflected: bool, method: bool, key_is_plain: bool
 ) -> Iterator[str]:
-    yield f"def {name}({_parameters(op, reflected, method)}):"
+    yield f"def {name}({parameters_text(op, reflected, method)}):"
     yield "    try:"
     yield from (f"    {line}" for line in _body_lines(op, reflected, key_is_plain))
     yield "    except Exception as _x:"
@@ -271,7 +272,8 @@ def _also_positional(op: Op) -> tuple[str, ...]:
     return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
 
 
-def _parameters(op: Op, reflected: bool, method: bool) -> str:
+def parameters_text(op: Op, reflected: bool, method: bool) -> str:
+    """The parameters of a function of an operation, as its source has them."""
     kinds = inspect._ParameterKind
     parts: list[str] = []
     parameters = list(op.signature.parameters.values())
@@ -642,9 +644,10 @@ def _node(
     """Fill in the node of the result."""
     wanted = [x.node for x, need in zip(operands, needs, strict=True) if need]
     plan = pullback(op, needs, False, conform or conforms(op))
-    saved = "".join(_saved_text(op, name, operands) + ", " for name in plan.plan)
+    texts = _Straight(op, operands)
+    saved = "".join(f"{texts.text(name)}, " for name in plan.plan)
     cells = [
-        _cell_text(op, name, operands)
+        texts.cell(name)
         for name, source in zip(plan.plan, plan.sources, strict=True)
         if source is not None
     ]
@@ -659,33 +662,25 @@ def _node(
         yield from _told(op, pad)
 
 
-def _saved_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
-    local = {x.name: x for x in operands}
-    if name in op.roles:
-        return local[name].value if name in local else name
-    if name == "ans":
-        return "_y"
-    f = residuals(op).get(name)
-    if f is not None:
-        return (
-            f"_residual_{name}(_p.xp, "
-            f"{', '.join(_saved_text(op, n, operands) for n in f.takes[1:])})"
-        )
-    argument, _, what = name.rpartition("_")
-    assert what in METADATA, name
-    if what == "scalar":
-        return local[argument].scalar
-    array = local[argument].value
-    if what in ("device", "order"):
-        return f"_p.library.{what}(_p.xp, {array})"
-    return "_e.dtype" if what == "dtype" else f"{array}.{what}"
+class _Straight(Texts):
+    """The expressions for names in straight code, where all operands are of one Element."""
 
+    def __init__(self, op: Op, operands: Sequence[Operand]) -> None:
+        values = {x.name: x.value for x in operands}
+        super().__init__(op, {"xp": "_p.xp"}, values, "_y", "_residual_{name}({taken})")
+        self.operands = {x.name: x for x in operands}
 
-def _cell_text(op: Op, name: str, operands: Sequence[Operand]) -> str:
-    if name == "ans":
-        return "_c"
-    if name in residuals(op):
-        return "()"
-    if op.view:  # a view shares the cell of its operand
-        return "_c"
-    return next((x.cell for x in operands if x.name == name), f"{name}._cell")
+    def metadata(self, name: str, what: str) -> str:
+        x = self.operands[name]
+        if what in ("device", "order"):
+            return f"_p.library.{what}(_p.xp, {x.value})"
+        return {"scalar": x.scalar, "dtype": "_e.dtype", "shape": f"{x.value}.shape"}[what]
+
+    def cell(self, name: str) -> str:
+        """The version cell of an array that a node saves."""
+        kind = meanings(self.op)[name].kind
+        if kind == "residual":
+            return "()"
+        if kind == "result" or self.op.view:  # a view shares the cell of its operand
+            return "_c"
+        return self.operands[name].cell

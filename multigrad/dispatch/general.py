@@ -30,7 +30,7 @@ from ..core.element import (
     named_dtype,
 )
 from ..core.graph import MultiNode, Node, tick
-from ..core.level import Layer, Standing
+from ..core.level import Layer, Standing, highest
 from ..core.pullback import Pullback
 from ..core.tensor import (
     Tensor,
@@ -57,10 +57,10 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     held, op = op, registry.OPS.get(op.name, op)
     if held is not op:
         _check_form(held, op)
-    top = _highest(op, values)
+    top = highest(values)
     if isinstance(top, Standing):
         values = standing(op, values)
-        top = _highest(op, values)
+        top = highest(values)
     operands, plain = _tested(op)
     for i in operands:
         if by_type.get(type(values[i])) is None and not isinstance(values[i], _OPERANDS):
@@ -108,7 +108,7 @@ def _check_operands(op: Op, values: Sequence[Any]) -> None:
         for x in value if role == "arrays" else (value,):
             if x is not None and (op.kind == "composite" or accepts(x)):
                 continue
-            if any(map(is_array, _candidates(op, values))):
+            if any(map(is_array, candidates(op, values))):
                 raise TypeError(no_array(op, name, x))
 
 
@@ -126,7 +126,7 @@ def composed(op: Op, result: Any) -> Any:
     # a raw operand, unchanged
     if op.outputs == () and not isinstance(result, Layer) and is_array(result):
         return wrap(result)
-    return _named(op, result)
+    return named(op, result)
 
 
 def _check_form(held: Op, op: Op) -> None:
@@ -142,7 +142,7 @@ def _check_form(held: Op, op: Op) -> None:
         )
 
 
-def _named(op: Op, result: Any) -> Any:
+def named(op: Op, result: Any) -> Any:
     """Several outputs as a named tuple, if the declaration names them."""
     return result_type(op)(*result) if op.outputs and type(result) is tuple else result
 
@@ -167,34 +167,11 @@ def resolve_composite(op: Op) -> Callable[..., Any]:
     return function
 
 
-def _highest(op: Op, values: Sequence[Any]) -> Any:
-    """The operand of the highest level, None if none is a layer.
-
-    An object that replaces a scalar (`Standing`) is returned at once, and is first made an operand.
-    """
-    top: Layer | None = None
-    reach = -1
-    for x in values:
-        if isinstance(x, Layer):
-            if x._level > reach:
-                top, reach = x, x._level
-        elif type(x) is tuple or type(x) is list:  # a list of arrays, or an indexing key
-            for y in x:
-                if isinstance(y, Layer):
-                    if y._level > reach:
-                        top, reach = y, y._level
-                elif isinstance(y, Standing):
-                    return y
-        elif isinstance(x, Standing):
-            return x
-    return top
-
-
 def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
     """The values with each Standing replaced by an operand or a scalar."""
     beside = [
         x
-        for x in _candidates(
+        for x in candidates(
             op,
             [
                 v if role != "plain" else None
@@ -235,7 +212,7 @@ def arrays_of(op: Op, name: str, value: Any) -> Any:
     )
 
 
-def _candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
+def candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
     """Every value that may be an array: arguments, elements of lists, entries of a key."""
     for role, value in zip(op.roles.values(), values, strict=True):
         if role == "arrays" or type(value) is tuple:
@@ -252,7 +229,7 @@ def _library_of_layer(x: Any) -> Library:
 def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> Any:
     """Call the library's function on raw arrays."""
     if library is None:
-        library = common_library(op.name, list(_candidates(op, values)))
+        library = common_library(op.name, list(candidates(op, values)))
         if library is None:
             given = [
                 v
@@ -347,7 +324,7 @@ def apply_tensor(
         ans = general(op, tuple(map(outer, values, inner)))
     else:
         if not pure:
-            library = common_library(op.name, _candidates(op, inner)) or library
+            library = common_library(op.name, candidates(op, inner)) or library
             inner = [
                 plain_scalars(x, library) if role == "array" else x
                 for role, x in zip(op.roles.values(), inner, strict=True)
@@ -362,10 +339,10 @@ def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence
     Returns the result, the values that were used, and their library.
     """
     library = _library_of_layer(top)
-    for x in _candidates(op, inner):
+    for x in candidates(op, inner):
         if isinstance(x, Layer):
             return general(op, tuple(inner)), inner, library
-    library = common_library(op.name, _candidates(op, inner)) or library
+    library = common_library(op.name, candidates(op, inner)) or library
     inner = [
         plain_scalars(x, library) if role == "array" else x
         for role, x in zip(op.roles.values(), inner, strict=True)
@@ -499,7 +476,7 @@ def record(
     outs = tuple(ans)
     tensors = [
         wrap_like(top, x, base, step) if is_array(x) else x
-        for x, (base, step) in zip(outs, _bases(op, values, inner, outs, top), strict=True)
+        for x, (base, step) in zip(outs, bases(op, values, inner, outs, top), strict=True)
     ]
     made: Node | None = None
     if (
@@ -510,7 +487,7 @@ def record(
         made = _attach(op, needs, inner, edges, cells, ans, tensors)
     elif not recorded:
         _mark(op, edges, tensors)
-    result = _named(op, _same_structure(ans, tensors))
+    result = named(op, same_structure(ans, tensors))
     if made is not None and mode is not True:
         mode.recorded(made, tuple(values), result)
     return result
@@ -530,7 +507,7 @@ def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
                 mark(t)
 
 
-def _bases(
+def bases(
     op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor
 ) -> Sequence[tuple[Any, Step]]:
     """The base of each output that is a view, and how the view was made.
@@ -721,10 +698,11 @@ def wrap_result(op: Op, ans: Any) -> Any:
     # gradient and the like have one result, or several
     if op.outputs == () and not (op.kind == "composite" and isinstance(ans, (tuple, list))):
         return wrap_new(ans) if is_array(ans) else ans
-    return _named(op, _same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))
+    return named(op, same_structure(ans, [wrap_new(x) if is_array(x) else x for x in ans]))
 
 
-def _same_structure(ans: Any, parts: list[Any]) -> Any:
+def same_structure(ans: Any, parts: list[Any]) -> Any:
+    """The parts in a list, a tuple or a named tuple, as `ans` is one."""
     kind = type(ans)
     if hasattr(kind, "_fields"):
         return kind(*parts)

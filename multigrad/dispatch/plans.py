@@ -16,6 +16,7 @@ from ..core.pullback import Needs
 from ..core.tensor import Tensor, View
 from ..registry import OPS, Op, Rule
 from .codegen import raw_function
+from .names import meanings
 from .pullbacks import pullback_of
 
 if TYPE_CHECKING:
@@ -123,11 +124,8 @@ def asks_the_library(op: Op) -> bool:
     if op.view == "layout":
         return True
     rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
-    return any(
-        n.endswith(("_device", "_order")) or n in rule.residuals
-        for rule in rules
-        for n in rule.takes
-    )
+    taken = [meanings(op)[n] for rule in rules for n in rule.takes]
+    return any(m.kind == "residual" or m.what in ("device", "order") for m in taken)
 
 
 def note(op: Op, elem: Element, key: Any, plan: Any) -> None:

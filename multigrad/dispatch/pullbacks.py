@@ -18,7 +18,7 @@ from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import conform_gradient
 from .explaining import failed_rule
-from .residuals import residuals
+from .names import meanings
 
 if TYPE_CHECKING:
     from ..core.element import Library
@@ -89,12 +89,14 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
         else _input(next(number) if need else None)
         for a, need in zip(op.arrays, needs, strict=True)
     }
-    outputs = (
-        {o: ("out", i) for i, o in enumerate(op.outputs or ())}
-        | {"ans": ("out", 0)}
-        | dict.fromkeys(residuals(op), ("in", None))
-    )
-    return tuple(inputs.get(name) or outputs.get(name) for name in plan)
+
+    def source(name: str) -> Any:
+        m = meanings(op)[name]
+        if m.kind == "argument":
+            return inputs.get(name) or None
+        return {"result": ("out", m.index or 0), "residual": ("in", None)}.get(m.kind)
+
+    return tuple(map(source, plan))
 
 
 @lru_cache(maxsize=4096)
@@ -238,15 +240,14 @@ def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tupl
 
 
 def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
-    cotangents = {f"g_{o}": f"g[{i}]" for i, o in enumerate(op.outputs or ())}
-    if rule.materialize:
-        cotangents = {
-            n: source.cotangent(text, f"{n[2:]}_info")
-            for n, text in cotangents.items()
-            if n in rule.takes
-        }
-        if op.outputs is None and "g" in rule.takes:
-            cotangents["g"] = source.cotangent("g", "ans_info")
+    outputs = {f"g_{o}": (f"g[{i}]", f"{o}_info") for i, o in enumerate(op.outputs or ())}
+    if op.outputs is None:
+        outputs["g"] = "g", "ans_info"
+    cotangents = {
+        n: source.cotangent(text, info) if rule.materialize else text
+        for n, (text, info) in outputs.items()
+        if n in rule.takes
+    }
     arguments = [
         cotangents.get(n)
         or (
@@ -261,18 +262,16 @@ def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None
     return f"{source.name(rule.fn)}({', '.join(arguments)})"
 
 
+def scaled(g: str, number: complex, xp: str, name: Callable[[Any], str]) -> str:
+    """The text of a cotangent or tangent times a constant partial derivative."""
+    if number in (1, -1):
+        return g if number == 1 else f"-{g}"
+    return f"{xp}.zeros_like({g})" if number == 0 else f"{g} * {name(number)}"
+
+
 def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
     if not callable(rule.fn):
-        value = rule.fn.conjugate()
-        return (
-            "g"
-            if value == 1
-            else "-g"
-            if value == -1
-            else "xp.zeros_like(g)"
-            if value == 0
-            else f"g * {source.name(value)}"
-        )
+        return scaled("g", rule.fn.conjugate(), "xp", source.name)
     source.use(*rule.keeps)
     function = source.name(rule.fn)
     if "g" not in rule.takes:

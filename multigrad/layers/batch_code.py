@@ -14,7 +14,7 @@ from ..core.element import SCALARS, Library
 from ..core.level import Layer, outside
 from ..core.tensor import lifted, strip
 from ..dispatch.endings import Lines, Locals, Part, Text, tuple_text
-from ..dispatch.general import _same_structure as same_structure
+from ..dispatch.general import same_structure
 from ..dispatch.ways import Ending
 from ..registry import Op, behind_batch, per_operation
 

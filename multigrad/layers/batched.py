@@ -24,10 +24,16 @@ from ..core.passes import Pass
 from ..core.tensor import detached, element_of, lifted, peeled, strip
 from ..dispatch import ways
 from ..dispatch.codegen import array_index, positions
-from ..dispatch.general import _candidates as candidates
-from ..dispatch.general import _named as named
-from ..dispatch.general import _same_structure as same_structure
-from ..dispatch.general import carried_out, outer, plain_scalars, resolve_composite, run_raw
+from ..dispatch.general import (
+    candidates,
+    carried_out,
+    named,
+    outer,
+    plain_scalars,
+    resolve_composite,
+    run_raw,
+    same_structure,
+)
 from ..errors import BatchingError, GradientError, program
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation

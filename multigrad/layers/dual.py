@@ -21,10 +21,7 @@ from ..core.level import Layer, Transformation, innermost, outside
 from ..core.tensor import Tensor, detached, element_of, lifted, strip
 from ..dispatch import codegen, ways
 from ..dispatch.conform import shape_tangent
-from ..dispatch.general import _candidates as candidates
-from ..dispatch.general import _named as named
-from ..dispatch.general import _same_structure as same_structure
-from ..dispatch.general import carried_out, general, outer
+from ..dispatch.general import candidates, carried_out, general, named, outer, same_structure
 from ..errors import GradientError, program
 from ..observe import stand_in
 from ..registry import Op

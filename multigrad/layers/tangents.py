@@ -15,15 +15,15 @@ from ..core.graph import added
 from ..core.level import come_back, go_outside, innermost
 from ..core.tensor import strip
 from ..dispatch import plans, ways
-from ..dispatch.codegen import _metadata as metadata
-from ..dispatch.codegen import _zero as zero
+from ..dispatch.codegen import zero
 from ..dispatch.conform import shape_tangent
 from ..dispatch.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..dispatch.pullbacks import missing_rule
-from ..dispatch.residuals import compute, residuals
+from ..dispatch.names import Texts, arrays_taken, metadata, takes_result
+from ..dispatch.pullbacks import missing_rule, scaled
+from ..dispatch.residuals import compute
 from ..dispatch.ways import Ending
 from ..observe import gate
-from ..registry import METADATA, Op, Rule, per_operation
+from ..registry import Op, Rule, per_operation
 from .value_layer import tie
 
 
@@ -286,18 +286,10 @@ class _Duals(Text):
             yield f"{pad}_u = _g"
             return
         if not callable(rule.fn):
-            c = rule.fn
-            yield f"{pad}_u = " + (
-                "_g"
-                if c == 1
-                else "-_g"
-                if c == -1
-                else f"{namespace}.zeros_like(_g)"
-                if c == 0
-                else f"_g * {self.name(c)}"
-            )
+            yield f"{pad}_u = {scaled('_g', rule.fn, namespace, self.name)}"
             return
-        for n in self.arrays_of(rule.takes) if self.several else ():  # a Python scalar, or None
+        taken = arrays_taken(op, rule.takes) if self.several else ()
+        for n in taken:  # a Python scalar, or None
             value = self.values[n]
             yield f"{pad}if _type({value}) in _scalars:"
             yield f"{pad}    {value} = _constant(_library, {value}, _y)"
@@ -317,54 +309,17 @@ class _Duals(Text):
         lifted = yield from self.lifted(rule, inner)
         yield f"{inner}_u = {times}{self.rule_text(rule, lifted, '_ly', '_bound')}"
 
-    def takes_result(self, names: tuple[str, ...]) -> bool:
-        """Whether a rule takes the result, itself or by way of a residual."""
-        further = residuals(self.op)
-        return any(
-            n in ("ans", "ans_info") or (n in further and self.takes_result(further[n].takes))
-            for n in names
-        )
-
-    def arrays_of(self, names: tuple[str, ...]) -> list[str]:
-        """The array parameters that a rule takes.
-
-        It may take them directly, or their shape and the like, or by way of a residual.
-        """
-        arrays: list[str] = []
-        further = residuals(self.op)
-        for n in names:
-            if n in further:
-                arrays += self.arrays_of(further[n].takes)
-            elif n in self.values:
-                arrays += [n] if self.op.roles[n] != "plain" else []
-            elif n.rpartition("_")[0] in self.tangents and not n.startswith("t_"):
-                arrays.append(n.rpartition("_")[0])
-        return list(dict.fromkeys(arrays))
-
     def rule_text(self, rule: Rule, values: dict[str, str], y: str, xp: str) -> str:
-        given = ", ".join(self.taken(n, values, y, xp) for n in rule.takes)
-        return f"{self.name(rule.fn)}({given})"
-
-    def taken(self, n: str, values: dict[str, str], y: str, xp: str) -> str:
-        """The expression for the parameter `n` of a rule."""
-        if n == "xp":
-            return xp
-        if n in ("g", "t") or n.startswith("t_"):
-            return "_g"
-        if n in values:
-            return values[n]
-        if n == "ans":
-            return y
-        f = residuals(self.op).get(n)
-        if f is not None:
-            return (
-                f"_compute(_op, {n!r}, {', '.join(self.taken(m, values, y, xp) for m in f.takes)})"
-            )
-        argument, _, what = n.rpartition("_")
-        assert what in METADATA and argument in values, n
-        if what in ("shape", "dtype") and not self.several:
-            return f"{values[argument]}.{what}"
-        return f"_metadata({values[argument]}, {what!r})"
+        tangents = ("g", "t", *(f"t_{x}" for x in self.op.arrays))
+        texts = Texts(
+            self.op,
+            given={"xp": xp, **dict.fromkeys(tangents, "_g")},
+            values=values,
+            ans=y,
+            computed="_compute(_op, {name!r}, {taken})",
+            certain=() if self.several else self.op.arrays,
+        )
+        return f"{self.name(rule.fn)}({', '.join(map(texts.text, rule.takes))})"
 
     def linear(self, pad: str) -> Lines:
         """The operation itself, on the tangents of the arguments that have a rule."""
@@ -457,13 +412,13 @@ class _Duals(Text):
 
         Returns the names of the parameters afterwards; the result is `_ly`.
         """
-        taken = self.arrays_of(rule.takes)
+        taken = arrays_taken(self.op, rule.takes)
         lifted_names = self.values | {n: f"_l{self.values[n]}" for n in taken}
         for n in taken:
             yield (
                 f"{pad}{lifted_names[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
                 f"_Layer) else _lifted({self.values[n]})"
             )
-        if self.takes_result(rule.takes):
+        if takes_result(self.op, rule.takes):
             yield f"{pad}_ly = _y if _isinstance(_y, _Layer) else _lifted(_y)"
         return lifted_names

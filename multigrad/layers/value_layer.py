@@ -17,8 +17,7 @@ from ..core.conversions import conversion
 from ..core.graph import versions
 from ..core.level import Layer, Transformation
 from ..core.tensor import element_of
-from ..dispatch.general import _bases as bases
-from ..dispatch.general import general, itself, shows
+from ..dispatch.general import bases, general, itself, shows
 from ..errors import GradientError, LeakError, kind
 from ..memory.old_values import before_write
 from ..memory.views import REFERS, fitted, written

@@ -9,12 +9,37 @@ from forward_programs import raw
 
 import multigrad as mg
 from multigrad import func
+from multigrad.autograd import forward_ad
+from multigrad.core.level import Standing, highest
 
 
 @pytest.fixture
 def xp():
     """Levels know nothing of the library below them."""
     return mg.namespace("numpy")
+
+
+class TestTheHighest:
+    """Which operand carries out an operation."""
+
+    def test_the_first_of_the_highest_level(self):
+        x, y = mg.asarray(1.0), mg.asarray(2.0)
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, y)
+            assert highest([x, 1.0, dual, y]) is dual
+            assert highest([x, (slice(None), dual)]) is dual  # an indexing key
+            assert highest([[y, dual], x]) is dual  # a list of arrays
+        assert highest([x, y]) is x
+        assert highest(iter([1.0, (y, x)])) is y
+
+    def test_there_is_none(self):
+        assert highest([]) is None
+        assert highest([np.ones(2), None, (1, ...), {"x": mg.asarray(1.0)}]) is None
+
+    def test_what_replaces_a_scalar_comes_first(self):
+        x, scalar = mg.asarray(1.0), Standing()
+        assert highest([x, scalar, x]) is scalar
+        assert highest([x, (0, scalar)]) is scalar
 
 
 class TestGrad:

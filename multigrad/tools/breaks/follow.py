@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...core.aliasing import Location
 from ...core.graph import AccumulateGrad, Node
-from ...core.level import Layer
+from ...core.level import Layer, highest
 from ...core.tensor import Tensor
 from ...dispatch.general import recording_at
 from ...observe import Call
@@ -105,19 +105,20 @@ class Operands:
         self.tracked: list[tuple[str, list[Node | None]]] = []
         self.levels: set[int] = set()
         self.sources: list[Source] = []
-        self.top: Layer | None = None
-        for name, value in named:
-            for x in value if isinstance(value, (list, tuple)) else (value,):
-                if not isinstance(x, Layer):
-                    continue
-                if self.top is None or x._level > self.top._level:
-                    self.top = x
-                nodes = nodes_of(x)
-                if nodes:
-                    self.tracked.append((name, nodes))
-                    self.levels |= levels_of(x)
-                if followed and (smooth is None or name in smooth):
-                    self.sources += followed.sources(x)
+        layers = [
+            (name, x)
+            for name, value in named
+            for x in (value if isinstance(value, (list, tuple)) else (value,))
+            if isinstance(x, Layer)
+        ]
+        self.top: Layer | None = highest(x for _, x in layers)
+        for name, x in layers:
+            nodes = nodes_of(x)
+            if nodes:
+                self.tracked.append((name, nodes))
+                self.levels |= levels_of(x)
+            if followed and (smooth is None or name in smooth):
+                self.sources += followed.sources(x)
 
     @property
     def nodes(self) -> list[Node | None]:

@@ -25,6 +25,7 @@ from ...core.graph import (
 from ...core.level import Layer
 from ...core.tensor import Tensor
 from ...custom.kept import FunctionCtx, Slot
+from ...dispatch.names import meanings
 from ...memory import saved as _saved
 from .provenance import Output, Site, dtype_name, note_of, output_of
 
@@ -486,7 +487,9 @@ def _alike(v: Vertex) -> bool:
     It is elementwise, and its rule saves no shape: it would save the shapes if it had to broadcast.
     """
     rule = v.node.rule
-    return rule.op.kind == "elementwise" and not any(n.endswith("_shape") for n in rule.plan)
+    return rule.op.kind == "elementwise" and not any(
+        meanings(rule.op)[n].what == "shape" for n in rule.plan
+    )
 
 
 def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
