@@ -24,6 +24,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import registry
+from multigrad.dispatch import checking
 from multigrad.errors import BackendError
 
 HERE = Path(__file__).parent
@@ -90,8 +91,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow: from `make test-all` on. sweep: from `.ci/run` on. quick: what `make quick` runs. On JAX
     and on array-api-strict the short level has the first parameters of a test alone.
     """
+    twice = pytest.mark.skip("each operation runs twice, see multigrad/dispatch/checking.py")
     met: Counter[tuple[str, bool, bool]] = Counter()
     for item in items:
+        if checking.CHECKED and item.get_closest_marker("runs_once"):
+            item.add_marker(twice)
         of = getattr(item, "callspec", None)
         texts = {x for x in of.params.values() if isinstance(x, str)} if of else set()
         folder = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""

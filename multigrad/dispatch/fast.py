@@ -28,7 +28,7 @@ from ..observe import gate
 from ..provided import provide
 from ..registry import OPS, Op, Rule, keeping
 from ..tracebacks import shown
-from . import generated, ways, wider
+from . import checking, generated, ways, wider
 from .codegen import is_flat
 from .endings import call_text, tuple_text
 from .explaining import failed
@@ -96,7 +96,10 @@ def make_function(
     """
     name = name or op.name.rpartition(".")[2]
     called = f"{name}_" if iskeyword(name) else name
-    text = "\n".join(_function_lines(op, called, reflected, method, key_is_plain))
+    lines = [*_function_lines(op, called, reflected, method, key_is_plain)]
+    if checking.CHECKED:
+        lines += [f"def _generated({', '.join(op.roles)}):", _GATE, *_carried_out(op, key_is_plain)]
+    text = "\n".join(lines)
     scope: dict[str, Any] = {
         "_Tensor": Tensor,
         "_View": View,
@@ -118,6 +121,7 @@ def make_function(
         "_as_numpy": wider.as_numpy,
         "_unexpected": wider.unexpected,
         "_failed": failed,
+        "_checked": checking.checked,
         "__tracebackhide__": shown,
     }
     scope |= {f"_residual_{n}": f.fn for n, f in residuals(op).items()}
@@ -187,7 +191,7 @@ def _function_lines(
 def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
     yield from wider.lines(op)
-    yield "    _r = _gate()"
+    yield _GATE
     yield "    if _r is not True and _told and _r.operations:"
     yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
     # from here on all sequences are tuples or lists
@@ -198,12 +202,23 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
     if "key" in names and not key_is_plain:
         yield "    if type(key) is not tuple and isinstance(key, tuple):"
         yield "        key = tuple(key)"
+    if checking.CHECKED:
+        yield f"    return _checked(_op, _generated, _general, {tuple_text(op.roles)})"
+    else:
+        yield from _carried_out(op, key_is_plain)
+
+
+_GATE = "    _r = _gate()"
+
+
+def _carried_out(op: Op, key_is_plain: bool) -> Iterator[str]:
+    """The lines after observers were notified, and after the gate was read."""
     if op.kind == "composite":
         yield from _composite_lines(op)
         return
     if _is_straight(op, key_is_plain):
         yield from _straight_lines(op)
-    yield f"    _t = _way.call({', '.join(names)})"
+    yield f"    _t = _way.call({', '.join(op.roles)})"
     yield f"    return _t if _t is not _declined else _general(_op, {tuple_text(op.roles)})"
 
 
@@ -536,9 +551,10 @@ def _body(op: Op, operands: Sequence[Operand]) -> Iterator[str]:
     if not op.view:  # a view shares the version cell
         yield from _looked(op, pad)
     yield f"{pad}_y = {call_text(op, '_p.fn', {x.name: x.value + given for x in operands})}"
-    # a third party's function may sometimes return its argument: a view, which the other way
-    # detects
-    if not op.view and not op.module.startswith("multigrad."):
+    # a function that is not the library's may sometimes return its argument: a view, which the
+    # other way detects
+    own = op.forward is None and op.module.startswith("multigrad.")
+    if not op.view and not own:
         yield f"{pad}if {' or '.join(f'_y is {x.value}' for x in operands)}:"
         yield f"{pad}    return _general(_op, {tuple_text(op.roles)})"
     yield from _wrap(op, operands[0], pad)
@@ -608,7 +624,7 @@ def _wrap(op: Op, x: Operand, pad: str) -> Iterator[str]:
         yield f"{pad}_t._seen = _c[-1] if _c else 0"
         yield from _ask(pad)
         yield (
-            f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, _r and True)"
+            f"{pad}_t._view = ({x.name}, _op, {tuple_text(list(op.roles)[1:])}, None, not not _r)"
         )
     else:
         yield f"{pad}_t._cell = _c = []"

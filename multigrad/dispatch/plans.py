@@ -4,14 +4,19 @@ Each Element holds its plans, by operation.
 
 `forget` drops them after an operation or a backend was replaced. Code generated from an old
 declaration is reached through a plan only, so a function obtained before never uses an old rule.
+
+`interpreted` switches generated code off: without plans every operation takes the general path.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from .. import locks
 from ..core.element import Element, all_plans
+from ..core.level import restored, settle, undo
 from ..core.pullback import Needs
 from ..core.tensor import Tensor, View
 from ..registry import OPS, Op, Rule
@@ -20,7 +25,7 @@ from .names import meanings
 from .pullbacks import pullback_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 CHOICES: tuple[Needs, ...] = ((False, True, False), (False, False, True), (False, True, True))
 """The patterns of wanted gradients of operations like `where`, whose first array has no rule."""
@@ -129,9 +134,9 @@ def asks_the_library(op: Op) -> bool:
 
 
 def note(op: Op, elem: Element, key: Any, plan: Any) -> None:
-    """Keep a plan of `op`, unless the operation has been replaced."""
+    """Keep a plan of `op`, unless the operation has been replaced, or nothing is to be learnt."""
     with _noting:
-        if OPS.get(op.name) is op:
+        if OPS.get(op.name) is op and not interpreting():
             elem.plans[key] = plan
 
 
@@ -143,3 +148,28 @@ def forget() -> None:
     with _noting:
         for plans in all_plans():
             plans.clear()
+
+
+_interpreting: ContextVar[bool] = restored(ContextVar("multigrad.interpreting", default=False))
+interpreting = _interpreting.get
+"""Whether operations take the general path in this context, and nothing is learnt.
+
+What writes generated code asks this, and the functions of the debug mode; generated code does not.
+"""
+
+
+@contextmanager
+def interpreted(drop: bool = True) -> Iterator[None]:
+    """Let every operation take the general path inside, as its first call does.
+
+    drop  whether to drop what was learnt before, for all threads. The functions of the debug mode
+          do not use it inside in any case
+    """
+    before = undo()
+    try:
+        _interpreting.set(True)
+        if drop:
+            forget()
+        yield
+    finally:
+        settle(before[0])

@@ -80,7 +80,7 @@ def _ending(way: Way, top: Layer) -> Ending:
     """
     op = way.op
     maker = makers.get(type(top))
-    if maker is None or OPS.get(op.name) is not op:
+    if maker is None or OPS.get(op.name) is not op or plans.interpreting():
         return _decline
     written = maker(op) or _decline
     plans.note(op, top._elem, way, written)

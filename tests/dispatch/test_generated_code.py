@@ -62,6 +62,7 @@ class TestTracebacks:
             (found,) = frames(caught.value)
             assert found.filename.startswith("<pullback of t.rule") and "(xp, g, x)" in found.line
 
+    @pytest.mark.runs_once
     def test_the_hot_path(self):
         xp = mg.namespace("numpy")
         x = xp.ones((2, 3), requires_grad=True)

@@ -234,6 +234,7 @@ class TestArgumentsThatDoNotMove:
             values(mg.func.jvp(lambda x: xp.t.scaled(x, whole), (x,), (x,))[1]), 3 * X
         )
 
+    @pytest.mark.runs_once
     def test_none_for_a_rule_that_says_so(self, xp):
         seen: list[Any] = []
         define(

@@ -10,7 +10,6 @@ import weakref
 
 import numpy as np
 import pytest
-from general_path import general_path
 
 import multigrad as mg
 from multigrad import func, registry
@@ -94,6 +93,7 @@ class Counted:
         return self.general(op, values)
 
 
+@pytest.mark.runs_once
 class TestNothingIsGeneral:
     """Once an operation has been met, `dispatch.general` is not called for what users write."""
 
@@ -155,7 +155,7 @@ class TestAgreement:
     def test_of(self, name):
         for _ in range(3):
             quick = self.results(FORMS[name], A)
-        with general_path():
+        with plans.interpreted():
             slow = self.results(FORMS[name], A)
         for (kind, a), (other, b) in zip(quick, slow, strict=True):
             assert kind == other
@@ -189,11 +189,47 @@ class TestAgreement:
 
         quick = self.results(f, A)
         quick = self.results(f, A)
-        with general_path():
+        with plans.interpreted():
             slow = self.results(f, A)
         for (kind, a), (other, b) in zip(quick, slow, strict=True):
             assert kind == other
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+PART = (("getitem", (slice(0, 2),), None),)
+
+
+class TestViews:
+    """The first call, on the general path, and later ones make the same views."""
+
+    @pytest.mark.parametrize(
+        ("name", "usual", "same"),
+        [
+            ("read_slices", lambda x: (x, PART), lambda x: (x, ())),
+            ("copy_slices", lambda x: (x, x[:2], PART), lambda x: (x, x, ())),
+            ("softmax", lambda x: (x,), lambda x: (x[:0],)),
+        ],
+    )
+    def test_of_functions_that_may_return_their_argument(self, name, usual, same):
+        x, function = leaf(A), fast.function_of(registry.OPS[name])
+        for _ in range(3):
+            assert function(*usual(x))._view is None
+        assert function(*same(x))._cell is x._cell
+
+    def test_in_the_forward_of_a_function(self):
+        class Reshaped(mg.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                plans.forget()
+                views = [x.reshape((3, 1)) for _ in range(3)]
+                assert [v._view[4] for v in views] == [False] * 3
+                return views[0] * 1.0
+
+            @staticmethod
+            def backward(ctx, g):
+                return g.reshape((3,))
+
+        Reshaped.apply(leaf(A))
 
 
 class TestSettings:

@@ -110,6 +110,7 @@ def declared(operations) -> Any:
 
 
 class TestResiduals:
+    @pytest.mark.runs_once
     def test_are_computed_once_and_only_if_recorded(self, xp, declared):
         x = xp.asarray(X, requires_grad=True)
         for _ in range(2):  # by the general path, and by the one that was learnt

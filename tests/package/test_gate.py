@@ -57,6 +57,7 @@ def test_the_default_is_true_and_comes_back(x):
     assert observe.gate.get() is True
 
 
+@pytest.mark.runs_once
 def test_hooks_and_checkpoints_take_the_hot_path(x, general):
     program(x).backward()
     expected, x.grad = x.grad.array, None
