@@ -23,7 +23,7 @@
 #   make test-special       the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
-#   make test-runners       the tests on NumPy and the suite on numpy and jax, with each operation carried out by generated code and interpreted, and compared
+#   make test-runners       tests on NumPy and the suite on numpy and jax, where each operation is carried out twice, by generated code and interpreted, and compared
 #   make test-faults        exceptions, failing allocations, signals, forks and threads at every point of twenty programs
 #   make test-properties    random programs against plain NumPy for five minutes; SECONDS=3600 for an hour, SEED=fresh for others than the last time
 #   make test-mutation      300 mistakes planted in derivative rules and 300 in the engine, which the tests see; defects that test-properties must find
@@ -381,14 +381,14 @@ test-latest:
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
 
-# Of JAX what the short level takes; most of the time there is compiling. Random programs have ten seconds.
+# The rooms that operations belong to. What else there is counts nodes or calls (tools, growth), or records, which is done once (compiling).
+RUNNERS := $(addprefix tests/,backward core custom dispatch func layers memory ops protocols)
+
 test-runners: export MULTIGRAD_CHECK_RUNNERS := 1
-test-runners: export XLA_FLAGS ?= $(XLA)
 test-runners: $(READY)
 	@echo "== each operation by generated code and interpreted"
-	@$(PYTEST) $(SHARED) $(ON_NUMPY)
-	@$(PYTEST) $(SHARED) tests/properties --properties-seconds 10
-	@$(MAKE) --no-print-directory numpy jax LEVEL=short
+	@$(PYTEST) $(SHARED) $(RUNNERS) -m quick
+	@$(MAKE) --no-print-directory numpy jax LEVEL=short XLA_FLAGS="$(XLA)"
 
 # The long level has these tests, too, on every Python.
 test-faults: $(READY)
