@@ -160,13 +160,15 @@ def shown(sides: dict[str, dict[str, dict[str, float]]]) -> str:
 
 def _json(arguments: list[str], checkout: Path | None) -> dict[str, float]:
     search = [*([str(checkout)] if checkout else []), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, __file__, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search))},
-    )
+    with tempfile.TemporaryDirectory() as folder:  # the tutorial writes pictures
+        done = subprocess.run(
+            [sys.executable, Path(__file__).resolve(), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search))},
+        )
     if done.returncode:
         raise RuntimeError(f"{arguments}: {done.stderr.strip().splitlines()[-1]}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
