@@ -23,6 +23,7 @@
 #   make test-special       the special functions of multigrad-special on every backend, values and derivatives; the table goes into its README
 #   make test-backends      the plugins whose libraries make test does not install, in an environment of their own; BACKENDS="torch dask" chooses
 #   make certificates       run the full level of the suite on them and write the conformance.json of each plugin
+#   make test-runners       tests on NumPy and the suite on numpy and jax, where each operation is carried out twice, by generated code and interpreted, and compared
 #   make test-faults        exceptions, failing allocations, signals, forks and threads at every point of twenty programs
 #   make test-properties    random programs against plain NumPy for five minutes; SECONDS=3600 for an hour, SEED=fresh for others than the last time
 #   make test-mutation      300 mistakes planted in derivative rules and 300 in the engine, which the tests see; defects that test-properties must find
@@ -37,7 +38,7 @@
 #
 # PYTHON=... chooses the interpreter; the environment is .venv/<its version>.
 
-.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-faults test-properties test-mutation test-elsewhere certificates
+.PHONY: help demo quick test test-rest test-pythons test-all test-latest test-oldest constraints test-parity test-standard test-clients test-precision test-special test-gpu bench docs lint types stubs generated tests clean conformance conformance-table consumers numpy strict jax jax-float32 test-backends test-faults test-runners test-properties test-mutation test-elsewhere certificates
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -379,6 +380,15 @@ test-latest:
 
 test-precision: $(READY)
 	@cd tests && "$(abspath $(PY))" -m precision --write ../docs/precision.md --jobs $(JOBS) $(ARGS)
+
+# The rooms that operations belong to. What else there is counts nodes or calls (tools, growth), or records, which is done once (compiling).
+RUNNERS := $(addprefix tests/,backward core custom dispatch func layers memory ops protocols)
+
+test-runners: export MULTIGRAD_CHECK_RUNNERS := 1
+test-runners: $(READY)
+	@echo "== each operation by generated code and interpreted"
+	@$(PYTEST) $(SHARED) $(RUNNERS) -m quick
+	@$(MAKE) --no-print-directory numpy jax LEVEL=short XLA_FLAGS="$(XLA)"
 
 # The long level has these tests, too, on every Python.
 test-faults: $(READY)

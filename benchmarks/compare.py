@@ -1,5 +1,7 @@
 """Compare this checkout with another one of multigrad, on every row of paths.py.
 
+Without --only, also what it generates as text, and holds (costs.py).
+
     git worktree add ../before HEAD~1
     python benchmarks/compare.py ../before                      every row; --only WORD selects rows
     python benchmarks/compare.py ../before --check              exit status 1 if Tensor * Tensor
@@ -30,6 +32,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import costs
 import judging
 from measure import OURS, Case
 from tables import duration, table
@@ -201,6 +204,9 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     times = compare(options.other, options.only, options.pairs)
     print(shown(times, options.other))
+    if not options.only:
+        here, there = costs.texts(HERE.parent.parent), costs.texts(options.other.resolve())
+        print("\n" + costs.shown({"this checkout": here, str(options.other): there}))
     if not options.check:
         return 0
     judged = verdicts(times)

@@ -61,6 +61,8 @@ def path_cases(peers: Peers) -> Iterator[Case]:
     yield from products(peers)
     yield from conversions(peers)
     yield from gathers(peers)
+    yield from signatures()
+    yield from transformed_signatures()
     yield from module_functions()
     yield from observed()
 
@@ -432,6 +434,70 @@ def gathers(peers: Peers) -> Iterator[Case]:
             },
             [aim],
         )
+
+
+def signatures() -> Iterator[Case]:
+    """Yield one call of each class of signature that the rows above lack, beside NumPy's."""
+    (x, y, z), arrays = leaves(), inputs()
+    square, rows = np.eye(SIZE) + 0.1, np.random.default_rng(1).normal(size=(SIZE, SIZE))
+    integers = np.arange(1, SIZE + 1)
+    for label, expression, more in (
+        ("Tensor * 2.0", "x * 2.0", {}),
+        ("float64 * int64", "x * n", {"n": integers}),
+        ("multiply(raw array, Tensor)", "xp.multiply(raw, x)", {}),
+        ("stack of 20", "xp.stack([x, y, z, x, y] * 4)", {}),
+        ("concat of a Tensor and raw arrays", "xp.concat([raw, x, raw])", {}),
+        ("clip(x, a raw array, a Tensor)", "xp.clip(x, raw, top)", {"top": arrays[1] + 2.0}),
+        ("where(mask, x, 0.0)", "xp.where(mask, x, 0.0)", {"mask": arrays[0] > 0}),
+        ("sum(x)", "xp.sum(x)", {}),
+        ("x[1:]", "x[1:]", {}),
+        ("several outputs: unstack", "xp.unstack(rows)[0]", {"rows": rows}),
+        ("several outputs: qr", "xp.linalg.qr(rows)[1]", {"rows": square}),
+        ("a composite: trace", "xp.trace(rows)", {"rows": rows}),
+    ):
+        ours = {n: mg.asarray(a, requires_grad=n == "rows") for n, a in more.items()}
+        names = {"xp": namespace(), "x": x, "y": y, "z": z, "raw": arrays[1], **ours}
+        runs = {OURS: repeated(expression, **names)}
+        if "unstack" not in expression or hasattr(np, "unstack"):  # NumPy 2.1
+            theirs = dict(zip("xyz", arrays, strict=True))
+            runs[NUMPY] = repeated(expression, xp=np, raw=arrays[1], **theirs, **more)
+        yield _single(label, runs, [])
+
+
+def transformed_signatures() -> Iterator[Case]:
+    """Yield the same calls inside of transformations, and the second derivative of the tape."""
+    (x, w, b), xp = inputs(), namespace()
+    (vx, _), rows = (
+        np.random.default_rng(2).normal(size=(2, SIZE)),
+        np.random.default_rng(1).normal(size=(SIZE, SIZE)),
+    )
+
+    def stacked(x: Any) -> Any:
+        for _ in range(TURNS):
+            x = xp.sum(xp.stack([x, b, x]), axis=0)
+        return x * 0.5**TURNS
+
+    def sliced(x: Any) -> Any:
+        total = xp.sum(x)
+        for _ in range(TURNS):
+            total = total + xp.sum(x[1:])
+        return total * total
+
+    def twice() -> list[Any]:
+        leaf = mg.asarray(x, requires_grad=True)
+        (g,) = mg.autograd.grad(xp.sum(mix(xp, leaf, w, b)), leaf, create_graph=True)
+        return [*mg.autograd.grad(xp.sum(g * g), leaf, create_graph=True)]
+
+    slope = func.grad(sliced)
+    for label, count, run in (
+        ("jvp of a stack", 2, lambda: [func.jvp(stacked, (x,), (vx,))[1]]),
+        ("vmap of a stack", 2, lambda: [func.vmap(stacked)(rows)]),
+        ("grad of x[1:]", 3, lambda: [slope(x)]),
+        ("jvp(grad) of x[1:]", 3, lambda: [func.jvp(slope, (x,), (vx,))[1]]),
+        ("vmap(grad) of x[1:]", 3, lambda: [func.vmap(slope)(rows)]),
+        ("create_graph twice", 4, twice),
+    ):
+        yield Case("paths", label, count * TURNS, {OURS: run}, [])
 
 
 def module_functions() -> Iterator[Case]:

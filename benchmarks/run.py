@@ -272,7 +272,9 @@ def costs_part(options: argparse.Namespace, effort: Effort) -> Part:
         judging.limit("costs", "import", measured["import / numpy"], 1.1, "x numpy's import"),
     ]
     rows = [[v.label, v.measured, v.aim, "met" if v.met else "NOT met"] for v in aims]
-    return Part([table([COSTS, "measured", "aim", ""], rows)], aims, [], {"costs": measured})
+    texts = costs.texts()
+    tables = [table([COSTS, "measured", "aim", ""], rows), costs.shown({"": texts})]
+    return Part(tables, aims, [], {"costs": measured, "generated code": texts})
 
 
 def compiling_part(options: argparse.Namespace, effort: Effort) -> Part:

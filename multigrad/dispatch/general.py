@@ -451,7 +451,7 @@ def record(
                 if kind == "same" or ans is inner[0]
                 else (op, tuple(inner[1:]), None, recording_at(top))
             )
-        elif not isinstance(ans, top._elem.library.scalars) and not _copies(op, values):
+        elif not isinstance(ans, top._elem.library.scalars) and not _makes(op, values, top):
             # astype(copy=False) and the like may return their argument itself
             base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
             step = itself(top)
@@ -547,6 +547,15 @@ def shows(op: Op, values: Sequence[Any]) -> bool | str:
 def _copies(op: Op, values: Sequence[Any]) -> bool:
     """Whether the call asks for a copy. Of an immutable array a library may return the original."""
     return op.roles.get("copy") == "plain" and bool(values[positions(op)["copy"]])
+
+
+def _makes(op: Op, values: Sequence[Any], top: Tensor) -> bool:
+    """Whether the result is a new array even if the library returns an operand itself.
+
+    An immutable array may be its own copy, and the values of an elementwise function of it.
+    """
+    elementwise = "elementwise" in (op.kind, op.chapter)
+    return (elementwise and not top._elem.library.mutable) or _copies(op, values)
 
 
 BOUNDS = (int, type(None))

@@ -14,6 +14,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import autograd, func
+from multigrad.dispatch import plans
 from multigrad.errors import GradientError
 
 jax = pytest.importorskip("jax")
@@ -322,3 +323,18 @@ def test_no_tracer_is_kept_outside(action):
             jax.jit(f)(jnp.ones(3))
     for kept in (w.grad, y.grad, constant):
         assert kept is None or not isinstance(kept.array, jax.core.Tracer)
+
+
+@pytest.mark.parametrize("name", ["positive", "conj"])
+def test_what_is_computed_of_each_element_is_a_new_array(name):
+    """Of a tracer JAX returns the tracer itself, by the general path as by generated code."""
+
+    def written(a):
+        x = mg.asarray(a)
+        y = getattr(mg, name)(x)
+        y[0] = 5.0
+        return x.array, y.array
+
+    with plans.interpreted():
+        x, y = jax.jit(written)(jnp.asarray([1.0, 2.0]))
+    assert (x.tolist(), y.tolist()) == ([1.0, 2.0], [5.0, 2.0])

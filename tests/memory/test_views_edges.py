@@ -235,6 +235,7 @@ class TestTraces:
             check(w.detach(), [2, 3])
             check(w.detach() + 1, [3, 4])
 
+    @pytest.mark.runs_once
     def test_threads_that_write_parts_of_one_array(self) -> None:
         pytest.importorskip("jax")
         xp = mg.namespace("jax")

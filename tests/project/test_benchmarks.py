@@ -204,3 +204,13 @@ def test_two_checkouts_are_compared_by_processes_of_their_own():
     assert done.returncode == 0, done.stderr
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("| Tensor * Tensor")]
     assert 0.5 < float(row.split("|")[4]) < 2
+
+
+@pytest.mark.sweep
+def test_the_text_that_examples_generate_is_counted(module):
+    costs = module("costs")
+    found = costs.texts()
+    assert found.keys() == {*costs.SCRIPTS, "held"}
+    for name, measured in found.items():
+        assert min(measured.values()) > 0, name
+    assert "| optimizers.py, pieces" in costs.shown({"": found})
