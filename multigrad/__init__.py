@@ -190,7 +190,9 @@ def _lookup(name: str) -> tuple[Any, bool]:
     member: Any = default_library().bound
     for part in name.split("."):
         member = getattr(member, part)
-    return (_Dispatcher(name), True) if isinstance(member, _Namespace) else (member, False)
+    if isinstance(member, _Namespace):
+        return _Dispatcher(name), True
+    return member, op is not None and bool(op.arrays) and member is function_of(op)
 
 
 _kept: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}

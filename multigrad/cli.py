@@ -106,6 +106,13 @@ def _parser() -> argparse.ArgumentParser:
         default="",
         help="show only this chapter of the standard (elementwise, statistical, ...)",
     )
+    ops.add_argument(
+        "--runners",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT",
+        help="run a script with its arguments, then list the operations that it called: for how "
+        "many signatures code was written, its bytes, and what the slow general path carried out",
+    )
     ops.set_defaults(run=_ops)
 
     conformance = commands.add_parser(
@@ -302,7 +309,29 @@ def _backends(options: argparse.Namespace) -> int:
     return 0
 
 
+def _runners(script_and_arguments: Sequence[str]) -> int:
+    """Run a script and show what has become of the signatures of its calls."""
+    from . import script
+    from .dispatch import runners
+
+    path, *arguments = script_and_arguments or ("",)
+    if not Path(path).is_file():
+        print(f"no such file: {path}" if path else "--runners takes a script", file=sys.stderr)
+        return 2
+
+    def finish(status: int) -> int:
+        rows = [tuple(map(str, row)) for row in runners.report()]
+        heads = ("operation", "runners", "bytes", "dropped", "without one", "general calls")
+        print(fitted(heads, rows, _width()))
+        return status
+
+    return script.run(path, arguments, finish)
+
+
 def _ops(options: argparse.Namespace) -> int:
+    if options.runners is not None:
+        return _runners(options.runners)
+
     from . import registry
     from .backends import discovery
     from .namespace import load

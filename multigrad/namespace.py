@@ -21,7 +21,7 @@ from .core.element import Library
 from .core.foreign_names import FUNCTIONS, hint
 from .core.level import Layer, innermost, running
 from .core.tensor import Tensor, wrap_new
-from .dispatch import codegen, creation, fast, generated, plans, settings
+from .dispatch import codegen, creation, fast, generated, runners, settings
 from .dispatch import general as dispatch
 from .dispatch.explaining import failed
 from .dispatch.fast import function_of
@@ -518,7 +518,7 @@ def _changed(op: Op) -> None:
     meanwhile.
     """
     element.forget()
-    plans.forget()
+    runners.forget()
     fast.forget(op)
     methods.install(op)
 

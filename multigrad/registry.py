@@ -271,7 +271,7 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     Without this, the cache would keep the replaced operation alive.
     """
-    cached: Any = lru_cache(maxsize=4096)(function)
+    cached: Any = lru_cache(maxsize=1024)(function)  # some entries take 10 kB
     _remembered.append(cached.cache_clear)
     return cast("Callable[_P, _T]", cached)
 

@@ -24,7 +24,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.dispatch import checking
+from multigrad.dispatch import checking, runners
 from multigrad.errors import BackendError
 
 HERE = Path(__file__).parent
@@ -193,6 +193,12 @@ def operations() -> Iterator[dict[str, registry.Op]]:
     before = dict(registry.OPS)
     yield registry.OPS
     registry.restore(before)
+
+
+@pytest.fixture
+def no_runners() -> None:
+    """No runner is left from before: each signature is met for the first time."""
+    runners.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -295,37 +295,49 @@ def classes() -> Drawing:
 
 
 def multiply() -> Drawing:
-    """Draw lines of the function that multigrad generates, with explanations."""
+    """Draw lines of the function that multigrad generates and of a runner, with explanations."""
     import multigrad as mg
 
-    text = {line.strip() for line in linecache.getlines(mg.multiply.__code__.co_filename)}
+    x = mg.asarray([1.0], requires_grad=True)
+    _ = x * mg.asarray([2.0], requires_grad=True)  # its runner is written
+    files = [n for n in linecache.cache if n.startswith("<multigrad runner of multiply")]
+    files.append(mg.multiply.__code__.co_filename)
+    text = {line.strip() for name in files for line in linecache.getlines(name)}
     parts = (
         (
             "gate",
             PLAIN,
             "read the gate once",
             "observers are told here, if there are any",
+            "def multiply(x1, x2, /):\n"
             "_r = _gate()\nif _r is not True and _told and _r.operations:",
         ),
         (
-            "classify",
+            "key",
             BLUE,
-            "take both operands apart",
-            "one dtype of one library at one level is one Element: `is` compares them",
-            "_e = x1._elem\n"
-            "_p = _e.plans.get(_op)\n"
-            "_a0 = x1._array\n"
-            "_n0 = x1._node\n"
-            "_c0 = x1._cell\n"
-            "if x2._elem is not _e:\n"
-            "_a1 = x2._array",
+            "what kinds the operands are of",
+            "the Kind of its Element for each array object, the type of anything else",
+            "_k0 = x1._elem.kind\n_k1 = x2._elem.kind\n_k = (_k0, _k1)",
+        ),
+        (
+            "look up",
+            BLUE,
+            "take the runner of the key",
+            "the first call of a key takes the general path, and its runner is written",
+            "_f = _find(_k)\nif _f is not None:\nreturn _f(_r, x1, x2)\n"
+            "return _missed(_k, _general, (x1, x2, ))",
         ),
         (
             "call",
             AMBER,
             "run the library's function",
-            "or our own, where values are layers",
-            "_y = _p.fn(_a0, _a1)",
+            "this is the runner of two Tensors of float64; on layers it calls our own function",
+            "def _run(_r, x1, x2):\n"
+            "_a0 = x1._array\n"
+            "_n0 = x1._node\n"
+            "_a1 = x2._array\n"
+            "_n1 = x2._node\n"
+            "_y = _fn(_a0, _a1)",
         ),
         (
             "wrap",
@@ -345,29 +357,19 @@ def multiply() -> Drawing:
             "a number, the rule, the arrays that it takes, their version cells, the parents",
             "_t._node = _m = _new(_Node)\n"
             "_m.seq = _tick()\n"
-            "_m.rule = _p.r12\n"
             "_m.saved = (_a1, _a0, )\n"
-            "_m.cells = (_c1, _c0)\n"
-            "_m.next = (_n0, _n1)",
-        ),
-        (
-            "the rest",
-            PLAIN,
-            "operands of other kinds",
-            "first use: learn a plan. Mixed levels or dtypes: the way. Rare: general",
-            "return _learn(_op, _e, _general(_op, (x1, x2, )))\n_t = _way.call(x1, x2)\n"
-            "return _t if _t is not _declined else _general(_op, (x1, x2, ))",
+            "_m.cells = (x2._cell, x1._cell, )\n"
+            "_m.next = (_n0, _n1, )",
         ),
     )
     heights = [max(18 * code.count("\n") + 32, 52) for *_, code in parts]
     d = Drawing(
-        860, 44 + sum(heights) + 8 * len(parts), "The generated function of multiply, in excerpts"
+        860, 24 + sum(heights) + 8 * len(parts), "multiply and one of its runners, in excerpts"
     )
-    d.words(20, 28, "def multiply(x1, x2, /):", "start", mono=True, bold=True)
-    y = 40
+    y = 20
     for (name, fill, words, more, code), height in zip(parts, heights, strict=True):
         wrong = [line for line in code.split("\n") if line not in text]
-        assert not wrong, f"the function of multiply has no such line: {wrong}"
+        assert not wrong, f"multiply and its runner have no such line: {wrong}"
         d.box(20, y, 500, height, "", fill)
         d.code(34, y + height / 2 - 9 * code.count("\n") + 4, code)
         d.words(540, y + 21, name, "start", bold=True)

@@ -138,6 +138,18 @@ SUBCLASSES = 256
 """How many other classes of arrays a table has. A program may make such classes in a loop."""
 
 
+def lasts(cls: type) -> bool:
+    """Whether a class is certain to be used as long as the program runs.
+
+    These are the classes that a backend or a call has claimed, and those that C code defines.
+    """
+    return cls in _lasting or not cls.__flags__ & HEAP_TYPE
+
+
+HEAP_TYPE = 1 << 9
+"""CPython's flag of classes that are not static in C code."""
+
+
 def drop_oldest(table: dict[type, Any], lasting: Container[type]) -> None:
     """Drop the classes that were noted first, if a table has too many besides those in `lasting`.
 

@@ -119,6 +119,23 @@ class Library:
         return f"<Library {self.name}>"
 
 
+class Kind:
+    """What the Elements of one dtype have in common at all levels, as one object.
+
+    It is what the signature of a call knows of an operand (see dispatch/signature.py).
+
+    base     the Element of raw arrays of the dtype
+    cls      the class of the layers of the level, None for Tensors
+    layered  whether values may be layers of lower levels
+    based    whether the level is the base level
+    """
+
+    __slots__ = ("base", "based", "cls", "layered")
+
+    def __init__(self, base: Element, cls: Any, layered: bool, based: bool) -> None:
+        self.base, self.cls, self.layered, self.based = base, cls, layered, based
+
+
 class Element:
     """One dtype of one library at one level, as one object, so that `is` compares all three.
 
@@ -126,8 +143,7 @@ class Element:
     run      the transformation that the level belongs to, None for the base level
     level    the number of the level
     layered  whether values may be layers of lower levels
-    plans    the plans of generated functions for such arrays, by operation. All Elements of a base
-             share them, except layered ones and those of each class of layers
+    kind     what it has in common with the Elements of other levels
     truth    the Element of booleans here, None until it is first needed
     wide     the dtype for sums of many elements, None for the dtype itself
     refusal  the reason why a Tensor cannot hold such an array, or None. Arguments that are only
@@ -138,17 +154,17 @@ class Element:
     """
 
     __slots__ = (
-        "_families",
+        "_kinds",
         "base",
         "bool",
         "complex",
         "dtype",
         "floating",
+        "kind",
         "layered",
         "level",
         "library",
         "opaque",
-        "plans",
         "refusal",
         "run",
         "truth",
@@ -162,8 +178,8 @@ class Element:
         self.run: Transformation | None = None
         self.level = 1
         self.layered = False
-        self.plans: dict[Any, Any] = {}
-        self._families: dict[tuple[Any, bool], dict[Any, Any]] = {(None, False): self.plans}
+        self._kinds: dict[tuple[Any, bool], Kind] = {}
+        self.kind = Kind(self, None, False, True)
         self.truth: Element | None = None
         self.bool = _is(library, dtype, "bool")
         self.complex = _is(library, dtype, "complex floating")
@@ -210,7 +226,9 @@ class Element:
             self.opaque,
         )
         elem.refusal, elem.wide = self.refusal, self.wide
-        elem.plans = self._families.setdefault((kind, layered), {})
+        elem.kind = self._kinds.get((kind, layered)) or self._kinds.setdefault(
+            (kind, layered), Kind(self, kind, layered, False)
+        )
         if layered:
             run.deep.add(level)
         return elem
@@ -299,11 +317,6 @@ by_type: dict[type, Library | None] = dict.fromkeys(
     (bool, int, float, complex, str, slice, type(Ellipsis), type(None), tuple, list, dict)
 )
 _never = frozenset(by_type)
-operands: dict[type, Library | None] = dict(by_type)
-"""The types whose raw arrays need no check.
-
-A backend with the kernel `admit` has each of its arrays checked first.
-"""
 
 
 def library_named(name: str) -> Library:
@@ -335,18 +348,6 @@ def library_of(x: Any) -> Library | None:
     return library
 
 
-def admitted(x: Any) -> bool:
-    """Whether `x` is an array of a backend in use that has the kernel `admit`.
-
-    Raises if that kernel rejects the array.
-    """
-    library = by_type.get(type(x))
-    if library is None or library.admit is None:
-        return False
-    library.admit(library.xp, x)
-    return True
-
-
 def _new_library(x: Any) -> Library | None:
     """Find the library of an array whose type was not seen before; see `library_of`."""
     from ..backends import discovery
@@ -356,9 +357,6 @@ def _new_library(x: Any) -> Library | None:
         return None
     library = by_type[type(x)] = _libraries.setdefault(backend.name, Library(backend))
     discovery.drop_oldest(by_type, _never)
-    if library.admit is None:
-        operands[type(x)] = library
-        discovery.drop_oldest(operands, _never)
     return library
 
 
@@ -376,16 +374,6 @@ def forget() -> None:
         library.xp._forget()
         if library._bound is not None:
             library._bound._forget()
-
-
-def all_plans() -> list[dict[Any, Any]]:
-    """The plans of all Elements."""
-    return [
-        plans
-        for library in list(_libraries.values())
-        for elem in list(library.elements.values())
-        for plans in list(elem._families.values())
-    ]
 
 
 SCALARS = (bool, int, float, complex)

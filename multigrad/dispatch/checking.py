@@ -21,9 +21,9 @@ from ..core.level import Layer, Standing
 from ..core.pullback import Pullback
 from ..errors import MultigradError
 from ..registry import Op
-from . import ways
 from .explaining import failed
-from .plans import interpreted, interpreting
+from .runners import interpreted, interpreting
+from .signature import fresh
 
 CHECKED = os.environ.get("MULTIGRAD_CHECK_RUNNERS") == "1"
 
@@ -83,7 +83,7 @@ def _is_ours(x: Any) -> bool:
         return all(map(_is_ours, x))
     if not isinstance(x, Layer):
         return not isinstance(x, Standing)
-    return type(x) in ways.makers and _is_ours(x._array) and _is_ours(getattr(x, "_tangent", None))
+    return type(x) in fresh and _is_ours(x._array) and _is_ours(getattr(x, "_tangent", None))
 
 
 def _interpreted(

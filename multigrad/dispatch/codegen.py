@@ -241,7 +241,11 @@ def _elementwise_jvp(
                 else t * rule.fn
             )
         elif raw is not None and "g" not in rule.takes:
-            term = t * rule.fn(*(value(op, n, {"xp": raw[0]}, *raw[1:]) for n in rule.takes))
+            partial = rule.fn(*(value(op, n, {"xp": raw[0]}, *raw[1:]) for n in rule.takes))
+            # an argument itself: as the constant that it was taken from, which has a version cell
+            term = t * next(
+                (v for x, v in zip(raw[1], values, strict=True) if x is partial), partial
+            )
         else:
             given = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
@@ -283,7 +287,7 @@ def zero(xp: Any, x: Any) -> Any:
 
 def call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
     """Call the function of `op` in the namespace `xp`."""
-    return caller(op)(attrgetter(op.name)(xp), *values)
+    return call(op, attrgetter(op.name)(xp), values)
 
 
 def raw_function(library: Library, name: str) -> Callable[..., Any]:
@@ -292,23 +296,13 @@ def raw_function(library: Library, name: str) -> Callable[..., Any]:
     return function
 
 
-@per_operation
-def caller(op: Op) -> Callable[..., Any]:
-    """Return `call(function, *values)`, which passes the values as the signature requires."""
-    names = [f"v{i}" for i in range(len(op.roles))]
-    arguments = []
-    for name, parameter in zip(names, op.signature.parameters.values(), strict=True):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            arguments.append(f"*{name}")
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            arguments.append(f"{parameter.name}={name}")
+def call(op: Op, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Call a function with the values of all parameters, passed as the signature requires."""
+    args: list[Any] = []
+    named = {}
+    for p, x in zip(op.signature.parameters.values(), values, strict=True):
+        if p.kind is p.KEYWORD_ONLY:
+            named[p.name] = x
         else:
-            arguments.append(name)
-    scope: dict[str, Any] = {}
-    generated.run(
-        f"def call(function, {', '.join(names)}): return function({', '.join(arguments)})",
-        f"multigrad call of {op.name}",
-        scope,
-    )
-    call: Callable[..., Any] = scope["call"]
-    return call
+            args += x if p.kind is p.VAR_POSITIONAL else (x,)
+    return function(*args, **named)

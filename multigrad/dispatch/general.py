@@ -45,7 +45,7 @@ from ..core.tensor import (
 from ..provided import provide
 from ..registry import Op, per_operation
 from . import settings
-from .codegen import array_index, caller, is_flat, positions, raw_function, recorder
+from .codegen import array_index, call, is_flat, positions, raw_function, recorder
 from .pullbacks import pullback_of
 
 
@@ -245,7 +245,7 @@ def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> An
             )
     if library.scalars and complex in map(type, values):
         values = _without_complex(values, library)
-    return caller(op)(raw_function(library, op.name), *with_dtype(op, values, library))
+    return call(op, raw_function(library, op.name), with_dtype(op, values, library))
 
 
 def _without_complex(values: Sequence[Any], library: Library) -> Sequence[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import weakref
+from collections.abc import Iterable, Mapping
 from itertools import count
 from types import CodeType
 from typing import Any
@@ -36,3 +37,23 @@ def run(text: str, name: str, scope: dict[str, Any]) -> None:
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     first = next(constant for constant in code.co_consts if isinstance(constant, CodeType))
     weakref.finalize(first, linecache.cache.pop, file, None).atexit = False
+
+
+def tuple_text(names: Iterable[str]) -> str:
+    """The text of a tuple."""
+    return f"({''.join(f'{n}, ' for n in names)})"
+
+
+def call_text(op: Op, function: str, local: Mapping[str, str]) -> str:
+    """The text of a call. `local`: the expressions for parameters that are not their names."""
+    parts = []
+    for p in op.signature.parameters.values():
+        text = local.get(p.name, p.name)
+        parts.append(
+            f"*{text}"
+            if p.kind is p.VAR_POSITIONAL
+            else f"{p.name}={text}"
+            if p.kind is p.KEYWORD_ONLY
+            else text
+        )
+    return f"{function}({', '.join(parts)})"

@@ -70,11 +70,6 @@ def arrays_taken(op: Op, names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(a for a in sources if op.roles[a] != "plain"))
 
 
-def takes_result(op: Op, names: Iterable[str]) -> bool:
-    """Whether `names` depend on the result, itself, by its info, or by a residual."""
-    return any(m.kind in ("result", "info") for m in _sources(op, names))
-
-
 # ----- Values -----
 
 

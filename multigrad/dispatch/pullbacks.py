@@ -105,6 +105,14 @@ def _input(number: int | None) -> tuple[str, int | None]:
     return "in", number
 
 
+def conforms(op: Op) -> bool:
+    """Whether gradients must be converted to the shape and dtype of equally shaped arguments.
+
+    The rules of multigrad's own elementwise operations need no conversion; tests check that.
+    """
+    return op.kind != "elementwise" or not op.module.startswith("multigrad.")
+
+
 def materialized(xp: Any, g: Any, info: Any) -> Any:
     """A cotangent, or a tuple of them, with zeros for unused outputs.
 

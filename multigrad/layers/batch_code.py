@@ -1,53 +1,25 @@
-"""Generated code for operations on batches: the endings for a Batched as the highest operand.
+"""The text of runners for batches.
 
-The template of dispatch/endings.py takes the operands apart. The library is called on whole
-batches; if a value is itself a layer, multigrad's function is called on the next inner values. The
-result becomes a Batched. Rare cases and errors are declined, so that `dispatch.general` and
-`Batched._apply` handle them.
+The library is called on whole batches; if a value is itself a layer, multigrad's function is called
+on the next inner values.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.element import SCALARS, Library
 from ..core.level import Layer, outside
 from ..core.tensor import lifted, strip
-from ..dispatch.endings import Lines, Locals, Part, Text, tuple_text
+from ..dispatch import writer
+from ..dispatch.codegen import positions
 from ..dispatch.general import same_structure
-from ..dispatch.ways import Ending
-from ..registry import Op, behind_batch, per_operation
+from ..dispatch.generated import tuple_text
+from ..dispatch.signature import Place
+from ..dispatch.writer import Lines, Unwritten, Writer
+from ..registry import behind_batch
 
-
-@per_operation
-def ending_of(op: Op, cls: Any) -> Ending | None:
-    """Write the ending of an operation for operands whose highest is of class `cls`, a Batched."""
-    text = _text(op)
-    if text is None:
-        return None
-    text.scope |= {"_Batched": cls, "_made": cls._made}
-    return text.written("batches")
-
-
-def _text(op: Op) -> _Batches | None:
-    """The text of the ending, None if the general path is as good."""
-    if op.batching == "elementwise":
-        return (
-            _Elementwise(op)
-            if "arrays" not in op.roles.values() and "key" not in op.roles
-            else None
-        )
-    if op.batching == "axis" or op.batching == "leading":
-        text = _Along(op)
-        return (
-            text
-            if text.alone and (op.batching == "leading" or "axis" in op.roles or "axes" in op.roles)
-            else None
-        )
-    return None if op.batching is None or op.batching == "form" else _ByRule(op)
-
-
-# ----- Functions that generated code calls in rare cases -----
+# ----- Functions that runners call -----
 
 
 def namespace(x: Any, library: Library) -> Any:
@@ -77,98 +49,205 @@ def _strip_each(results: Any) -> Any:
     return same_structure(results, [strip(x) for x in results])
 
 
-# ----- Texts -----
-
-_OWN = Part("_o", own="True", layer="False", raw="False", keys=True)
-_RANK = Part(
-    "_r", own="{value}.ndim - 1", layer="{value}.ndim", raw="0 if {scalar} else {value}.ndim"
-)
+# ----- The text -----
 
 
-class _Batches(Text):
-    """The text that makes a Batched.
+class BatchWriter(Writer):
+    """The writer for batches, whose first axis counts the examples."""
 
-    It takes from an operand whether it is a batch, and the number of dimensions of an example.
-    """
+    common: ClassVar[dict[str, Any]] = Writer.common | {
+        "_behind": behind_batch,
+        "_has": hasattr,
+        "_leading": leading,
+        "_len": len,
+        "_lifted": lifted,
+        "_max": max,
+        "_outside": outside,
+        "_raised": raised,
+        "_range": range,
+        "_strip": strip,
+        "_strip_each": _strip_each,
+    }
 
-    classes = "_k is _Batched"
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        op = self.op
+        kind = op.batching
+        lists = any(p.parts for p in self.places.values())
+        axes = {"axis", "axes"} & set(op.roles)
+        if (
+            kind is None
+            or kind == "form"
+            or (kind == "elementwise" and (lists or "key" in op.roles))
+            or (kind in ("axis", "leading") and (lists or len(self.places) != 1))
+            or (kind == "axis" and not axes)
+        ):
+            raise Unwritten
+        self.axis = "axis" if "axis" in op.roles else "axes"
+        self.arrays = [p for p in self.all if p.array]
 
-    def __init__(self, op: Op) -> None:
-        super().__init__(op)
-        self.scope |= {
-            "_behind": behind_batch,
-            "_raised": raised,
-            "_leading": leading,
-            "_lifted": lifted,
-            "_outside": outside,
-            "_strip": strip,
-            "_strip_each": _strip_each,
-            "_rule": getattr(op.batching, "fn", None),
-            "_view": op.view,
-            "_has": hasattr,
+    def call(self) -> Lines:
+        kind = self.op.batching
+        if kind == "elementwise":
+            yield from self.aligned()
+        elif kind == "axis":
+            yield from self.shifted()
+        elif kind == "leading":
+            yield f"    if {self.main.value}.ndim < 3:"
+            yield f"        {self.again}"
+        else:
+            yield from self.by_rule()
+            return
+        yield from super().call()
+
+    def aligned(self) -> Lines:
+        """Align the axes of examples at the end, by axes of length 1 behind the batch."""
+        if len(self.arrays) == 1:
+            return
+        ranks = {p: f"{self._called(p)}.ndim{' - 1' * (p.status == 'own')}" for p in self.arrays}
+        own = [p for p in self.arrays if p.status == "own"]
+        if len(own) == len(self.arrays):
+            yield f"    if not {' == '.join(f'{p.value}.ndim' for p in own)}:"
+        elif len(self.arrays) == 2:
+            other = next(p for p in self.arrays if p.status != "own")
+            yield f"    if {own[0].value}.ndim <= {self._called(other)}.ndim:"
+        else:
+            yield f"    if not {' == '.join(ranks.values())}:"
+        yield f"        _m = _max({', '.join(ranks.values())})"
+        for p in own:
+            yield f"        {p.value} = _raised({p.value}, _library, _m)"
+
+    def shifted(self) -> Lines:
+        """Count axes from the one after the batch."""
+        name = self.axis
+        axis = self.given[positions(self.op)[name]]
+        yield f"    _m = {self.main.value}.ndim - 1"
+        if axis is None:
+            yield "    _s = _tuple(_range(1, _m + 1))"
+        else:
+            yield "    if not _m:"
+            yield f"        {self.again}"
+            shifted = f"_behind({self.texts[name]}, _m)"
+            if type(axis) is int:
+                shifted = f"{name} % _m + 1 if -_m <= {name} < _m else {shifted}"
+            yield f"    _s = {shifted}"
+        self.texts[name] = "_s"
+
+    def by_rule(self) -> Lines:
+        """Call the batching rule, on raw arrays, or, if a value is a layer, on layers only."""
+        op = self.op
+        takes = op.batching.takes
+        first = self.places.get(next(iter(op.roles)))
+        if "axis" in op.roles and first is not None and first.status == "own":
+            axis = self.given[positions(op)["axis"]]
+            if axis is not None:  # perhaps an axis of 0-d examples
+                yield f"    if {first.value}.ndim == 1:"
+                yield f"        {self.again}"
+        given = self.called() | {
+            "xp": "_library.bound" if self.deep else "_xp",
+            "size": f"{self.first(self.main)}._array.shape[0]",
+            "batched": "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}",
         }
+        for n, p in self.places.items():
+            if n not in takes or p.status == "none":
+                continue
+            given[n] = (
+                f"_tuple([_leading({given['xp']}, _x, True, {self.deep}) for _x in {p.value}])"
+                if p.status == "many"
+                else tuple_text(map(self.leading, p.parts))
+                if p.status == "list"
+                else self.leading(p)
+            )
+        self.scope["_rule"] = op.batching.fn
+        if not self.deep:
+            yield f"    _y = _rule({', '.join(given[n] for n in takes)})"
+            return
+        for n in self.texts:
+            given[n] = f"_lifted({given[n]})"
+        yield "    with _outside():"
+        yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
+        yield f"    _y = {'_strip(_y)' if op.outputs == () else '_strip_each(_y)'}"
 
-    def _locals(self, name: str, i: int, role: str) -> Locals:
-        """Leave out the parts if the operation takes one array, which must be the batch."""
-        x = super()._locals(name, i, role)
-        return x._replace(parts={}) if self.alone else x
+    def batched(self, name: str) -> str:
+        """For a parameter of a rule: whether it is batched, or a tuple of this for its parts."""
+        place = self.places.get(name)
+        if place is None:
+            if self.keyed and name == "key":
+                own = tuple(p.status == "own" for p in self.keyed)
+                several = type(self.given[positions(self.op)[name]]) is tuple
+                return repr(own if several else own[0])
+            text = self.texts[name]
+            return f"(False,) * _len({text}) if _type({text}) is _tuple else False"
+        if place.status == "many":
+            return f"(True,) * _len({place.value})"
+        if place.status == "list":
+            return repr(tuple(p.status == "own" for p in place.parts))
+        return repr(place.status == "own")
 
-    def gate(self) -> Lines:
-        yield "    if _e.run.finished:"
-        yield "        return _declined"
-
-    def raw_entry(self, pad: str) -> Lines:
-        """Handle an entry of a key; a rule inspects keys with functions of one library."""
-        yield f"{pad}_h = _kinds.get(_k, _declined)"
-        yield f"{pad}if _k is _list or (_h is not None and _h is not _library):"
-        yield f"{pad}    return _declined"
+    def leading(self, p: Place) -> str:
+        """An array for a rule: with the batch as its first axis, of length 1 if it has none."""
+        x = self._called(p)
+        if p.status == "own" and not self.deep:
+            return x
+        xp = "_library.bound" if self.deep else "_xp"
+        return f"_leading({xp}, {x}, {p.status == 'own'}, {self.deep})"
 
     def finish(self) -> Lines:
         """Wrap the result, as a view if it is one."""
         op = self.op
-        generally = f"return _made(_op, {tuple_text(op.roles)}, _y, _top)"
-        if op.outputs != ():
+        roles, top = tuple_text(op.roles), self.first(self.main)
+        generally = f"return _made(_op, {roles}, _y, {top})"
+        r = getattr(self.result, "_elem", None)
+        if op.outputs != () or type(self.result) is not self.common["_Batched"]:
             yield f"    {generally}"
             return
-        yield "    if _deep:"
-        yield "        if _type(_y) not in _known:"
-        yield f"            {generally}"
-        yield "        if not _e.layered or _y._elem.base is not _e.base:"
-        yield "            _e = _y._elem.base.at(_e.run, _l, True, _Batched)"
-        yield "    else:"
-        yield "        if _kinds.get(_type(_y)) is not _library:"
-        yield f"            {generally}"
-        yield "        if _e.layered or _y.dtype != _e.dtype:"
-        yield "            _e = _library.element(_y.dtype).at(_e.run, _l, False, _Batched)"
+        assert r is not None
+        tests = [
+            "_type(_y) not in _fresh" if self.deep else "_kinds.get(_type(_y)) is not _library"
+        ]
+        if not self.is_certain():
+            tests.append(f"_y.dtype != {self.name(r.dtype)}")
+        yield f"    if {' or '.join(tests)}:"
+        yield f"        {generally}"
         yield "    _t = _new(_Batched)"
         yield "    _t._array = _y"
-        yield "    _t._elem = _e"
-        if op.view is False:
+        same = r.base is self.elem.base and self.elem.layered is self.deep
+        at = f"{self.name(r.base)}.at(_e.run, _e.level, {self.deep}, _Batched)"
+        yield f"    _t._elem = {'_e' if same else at}"
+        first = next(iter(op.roles))
+        based = self.places.get(first)
+        if op.view is False or based is None or based.status != "own":
             yield from _no_view("    ")
             return
-        first = next(iter(op.roles))
-        if not self.alone:
-            yield f"    if _type({first}) is not _Batched or {first}._elem.level != _l:"
-            yield from _no_view("        ")
-        if op.view == "layout":
+        if op.view == "layout" and not self.plain_key:
             # a computed array on its own memory can always be reshaped without a copy
+            copied = "not copy" if "copy" in op.roles else "True"
             yield (
-                f"    _s = {'not copy' if 'copy' in op.roles else 'True'} and ({first}._view "
-                f"is None and not _has({first}, '_given') or 'layout')"
+                f"    _s = {copied} and ({first}._view is None and not _has({first}, '_given') or "
+                "'layout')"
             )
-        elif op.view is not True:
-            yield "    _s = " + (
-                f"_view({', '.join(op.roles)})" if callable(op.view) else repr(op.view)
-            )
-        if op.view is not True:
+        elif op.view is not True and not self.plain_key:
+            self.scope["_shown"] = op.view
+            asked = f"_shown({', '.join(op.roles)})"
+            yield f"    _s = {asked if callable(op.view) else repr(op.view)}"
+        if op.view is not True and not self.plain_key:
             yield "    if _s is not True:"
             yield "        if _s:"
             yield f"            {generally}"
             yield from _no_view("        ")
-        yield f"    _t._view = ({first}, _op, {self.further()}, None, None)"
+        further = tuple_text(
+            p.x if (p := self.places.get(n)) is not None else self.further(n)
+            for n in list(op.roles)[1:]
+        )
+        yield f"    _t._view = ({first}, _op, {further}, None, None)"
         yield f"    _t._cell = _c = {first}._cell"
         yield "    _t._seen = _c[-1] if _c else 0"
         yield "    return _t"
+
+    def further(self, name: str) -> str:
+        """A setting as a view stores it: as the caller gave it, a list as a tuple."""
+        given = self.given[positions(self.op)[name]]
+        return f"_tuple({name})" if isinstance(given, list) else name
 
 
 def _no_view(pad: str) -> Lines:
@@ -177,119 +256,7 @@ def _no_view(pad: str) -> Lines:
     yield f"{pad}return _t"
 
 
-class _Elementwise(_Batches):
-    """The text of elementwise operations.
-
-    The batch comes first, and the axes of examples are aligned at the end. Axes are inserted after
-    the batch if another operand has more.
-    """
-
-    parts = (_OWN, _RANK)
-
-    def call(self) -> Lines:
-        if not self.alone:
-            yield from self.aligned()
-        yield from super().call()
-
-    def aligned(self) -> Lines:
-        values = [self.values[n] for n in self.op.arrays]
-        owns, ranks = (list(self.of(part).values()) for part in ("_o", "_r"))
-        if len(values) == 2:
-            yield f"    if {ranks[0]} != {ranks[1]}:"
-            yield f"        if {ranks[0]} < {ranks[1]}:"
-            yield f"            if {owns[0]}:"
-            yield f"                {values[0]} = _raised({values[0]}, _library, {ranks[1]})"
-            yield f"        elif {owns[1]}:"
-            yield f"            {values[1]} = _raised({values[1]}, _library, {ranks[0]})"
-            return
-        yield f"    if not {' == '.join(ranks)}:"
-        yield f"        _m = _max({', '.join(ranks)})"
-        for value, own, rank in zip(values, owns, ranks, strict=True):
-            yield f"        if {own} and {rank} < _m:"
-            yield f"            {value} = _raised({value}, _library, _m)"
-
-
-class _Along(_Batches):
-    """The text of operations on one array along axes, and of matrix functions.
-
-    Axes are counted from the one after the batch.
-    """
-
-    def setting(self, name: str, value: str) -> Lines:
-        if self.op.batching == "leading" or name != ("axis" if "axis" in self.op.roles else "axes"):
-            yield from super().setting(name, value)
-            return
-        yield "    _m = _a0.ndim - 1"
-        yield f"    if _type({name}) is _int and -_m <= {name} < _m:"
-        yield f"        {value} = {name} % _m + 1"
-        yield f"    elif not _m and {name} is not None:"
-        yield "        return _declined"
-        yield "    else:"
-        yield (
-            f"        {value} = _tuple(_range(1, _m + 1)) if {name} is None else "
-            f"_behind({name}, _m)"
-        )
-
-    def call(self) -> Lines:
-        if self.op.batching == "leading":
-            yield "    if _a0.ndim < 3:"
-            yield "        return _declined"
-        yield from super().call()
-
-
-class _ByRule(_Batches):
-    """The text that calls the batching rule of the operation.
-
-    The rule runs on raw arrays, or, if a value is itself a layer, on layers only.
-    """
-
-    parts = (_OWN,)
-
-    def call(self) -> Lines:
-        op, values, own, takes = self.op, self.values, self.of("_o"), self.op.batching.takes
-        first = next(iter(op.roles))
-        if "axis" in op.roles and op.roles[first] == "array":  # an axis of 0-d examples
-            mine = "" if self.alone else f" and {own[first]}"
-            yield f"    if {values['axis']} is not None{mine} and {values[first]}.ndim == 1:"
-            yield "        return _declined"
-        given = values | {"xp": "_xp", "size": "_top._array.shape[0]"}
-        given["batched"] = "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}"
-        arrays = [
-            n
-            for n, role in op.roles.items()
-            if role != "plain" and n in takes and not (self.alone and role == "array")
-        ]
-        layers = given | {
-            n: f"_lifted({given[n]})" for n, role in op.roles.items() if role == "plain"
-        }
-        yield "    if _deep:"
-        yield "        _xp = _library.bound"
-        for n in arrays:
-            yield f"        {values[n]} = {self.leading(n, own[n], True)}"
-        yield "        with _outside():"
-        yield f"            _y = _rule({', '.join(layers[n] for n in takes)})"
-        yield f"        _y = {'_strip(_y)' if op.outputs == () else '_strip_each(_y)'}"
-        yield "    else:"
-        for n in arrays:
-            if op.roles[n] == "array":
-                none = f" and {values[n]} is not None" if n in self.optional else ""
-                yield f"        if not {own[n]} and _type({values[n]}) not in _scalars{none}:"
-                yield f"            {values[n]} = _xp.expand_dims({values[n]}, axis=0)"
-            else:
-                yield f"        if not _all({own[n]}):"
-                yield f"            {values[n]} = {self.leading(n, own[n], False)}"
-        yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
-
-    def batched(self, name: str) -> str:
-        """For a parameter of a rule: whether it is batched, or a tuple of this for its parts."""
-        value = self.values[name]
-        if self.op.roles[name] == "plain" and name != "key":
-            return f"(False,) * _len({value}) if _type({value}) is _tuple else False"
-        return self.of("_o").get(name, "True")
-
-    def leading(self, name: str, own: str, layered: bool) -> str:
-        """Arrays for a rule: with the batch as their first axis."""
-        value = self.values[name]
-        if self.op.roles[name] == "array":
-            return f"_leading(_xp, {value}, {own}, {layered})"
-        return f"_tuple([_leading(_xp, _x, _o, {layered}) for _x, _o in _zip({value}, {own})])"
+def register(cls: Any) -> None:
+    """Use this writer for `cls`, the class of batches."""
+    BatchWriter.common |= {"_Batched": cls, "_made": cls._made}
+    writer.write_by(BatchWriter, cls)

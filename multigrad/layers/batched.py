@@ -22,7 +22,6 @@ from ..core.element import SCALARS, Library, common_library, is_array, mixed
 from ..core.level import Guest, Layer, Transformation, outside, own_switch
 from ..core.passes import Pass
 from ..core.tensor import detached, element_of, lifted, peeled, strip
-from ..dispatch import ways
 from ..dispatch.codegen import array_index, positions
 from ..dispatch.general import (
     candidates,
@@ -34,11 +33,12 @@ from ..dispatch.general import (
     run_raw,
     same_structure,
 )
+from ..dispatch.signature import renew_by
 from ..errors import BatchingError, GradientError, program
 from ..provided import provide
 from ..registry import Op, behind_batch, per_operation
-from .batch_code import ending_of, leading, namespace, raised
-from .value_layer import ValueLayer, tie
+from .batch_code import leading, namespace, raised, register
+from .value_layer import ValueLayer, kind_of_layer, tie
 
 
 class Batched(ValueLayer):
@@ -186,7 +186,8 @@ class Batched(ValueLayer):
         return f"Batched({self._array!r}, shape={self.shape})"
 
 
-ways.ends_by(lambda op: ending_of(op, Batched), Batched)
+register(Batched)
+renew_by(kind_of_layer, Batched)
 
 
 def batch(x: Any, run: Transformation) -> Batched:
@@ -397,7 +398,7 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
         )
 
     def example(x: Any, i: int) -> Any:
-        if type(x) is tuple:
+        if type(x) is tuple or type(x) is list:
             return tuple(example(v, i) for v in x)
         return x._array[i, ...] if _is_own(x, top) else x
 

@@ -19,14 +19,15 @@ from ..core.conversions import conversion
 from ..core.element import SCALARS, Library, is_array, mixed
 from ..core.level import Layer, Transformation, innermost, outside
 from ..core.tensor import Tensor, detached, element_of, lifted, strip
-from ..dispatch import codegen, ways
+from ..dispatch import codegen
 from ..dispatch.conform import shape_tangent
 from ..dispatch.general import candidates, carried_out, general, named, outer, same_structure
+from ..dispatch.signature import renew_by
 from ..errors import GradientError, program
 from ..observe import stand_in
 from ..registry import Op
 from . import tangents
-from .value_layer import ValueLayer, tie
+from .value_layer import ValueLayer, kind_of_layer, tie
 
 
 class Dual(ValueLayer):
@@ -105,6 +106,7 @@ class Dual(ValueLayer):
             return general(op, tuple(_without(v, top) for v in values))
         inner, tangents = _taken_apart(op, values, top)
         ans, inner, library = carried_out(op, inner, top)
+        inner = list(map(outer, values, inner))
         return _finish(op, library, inner, tangents, ans, top, values)
 
     @staticmethod
@@ -275,16 +277,20 @@ def pushed(
 ) -> list[Any]:
     """The tangents of the outputs, by the rule of the operation.
 
-    The rule runs on raw arrays, or, if a value is itself a layer, on layers only.
+    The rule runs on raw arrays, or, if a value or a tangent is itself a layer, on layers only. Then
+    it gets constant Tensors of the base level as they are: nodes further in take their cells.
     """
     values = with_scalars(op, library, values, outs[0])
+    bare = [tuple(map(strip, v)) if type(v) is tuple else strip(v) for v in values]
     xp, raw = library.xp, None
-    layered = any(isinstance(x, Layer) for x in (*candidates(op, values), *outs)) or any(
+    layered = any(isinstance(x, Layer) for x in (*candidates(op, bare), *outs)) or any(
         map(_layered, tangents)
     )
-    if layered:
-        if op.kind == "elementwise" and not any(isinstance(x, Layer) for x in (*values, outs[0])):
-            raw = library.xp, values, outs[0]
+    if not layered:
+        values = bare
+    else:
+        if op.kind == "elementwise" and not any(isinstance(x, Layer) for x in (*bare, outs[0])):
+            raw = library.xp, bare, outs[0]
         xp = library.bound
         values = [
             x if role == "plain" else lifted(x)
@@ -319,10 +325,8 @@ def _conformed(xp: Any, t: Any, x: Any, op: Op) -> Any:
     return t
 
 
-ways.ends_by(
-    tangents.maker(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed, lifted=lifted),
-    Dual,
-)
+tangents.register(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed)
+renew_by(kind_of_layer, Dual)
 
 
 def taken_apart(x: Any, run: Transformation) -> tuple[Any, Any]:

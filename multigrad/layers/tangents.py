@@ -1,92 +1,29 @@
-"""Generated code for Duals: the operation on the primals, its rule on the tangents.
+"""The text of runners for Duals: the operation on the primals, its rule on the tangents.
 
-An operation has two of these endings, from the template of dispatch/endings.py. One is for primals
-and tangents that are raw arrays: rules run on these, as in an ordinary backward pass. The other,
-written when it is first needed, is for values that may be layers of lower levels: there, rules run
-on layers only. Rare cases and errors are left to `Dual._apply`, by `dispatch.general`.
+If all primals and tangents are raw arrays, the rule runs on these, as in an ordinary backward pass.
+If some may be layers of lower levels, it runs on layers only. Results of third parties' rules are
+checked; of multigrad's own, the tests check the shapes and dtypes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from ..core.graph import added
-from ..core.level import come_back, go_outside, innermost
-from ..core.tensor import strip
-from ..dispatch import plans, ways
-from ..dispatch.codegen import zero
+from ..core.level import Layer, come_back, go_outside, innermost
+from ..core.tensor import lifted, strip
+from ..dispatch import writer
+from ..dispatch.codegen import raw_function, zero
 from ..dispatch.conform import shape_tangent
-from ..dispatch.endings import Lines, Locals, Part, Text, call_text, tuple_text
-from ..dispatch.names import Texts, arrays_taken, metadata, takes_result
+from ..dispatch.generated import call_text, tuple_text
+from ..dispatch.names import arrays_taken
 from ..dispatch.pullbacks import missing_rule, scaled
 from ..dispatch.residuals import compute
-from ..dispatch.ways import Ending
-from ..observe import gate
-from ..registry import Op, Rule, per_operation
+from ..dispatch.signature import Place
+from ..dispatch.writer import Lines, PlaceTexts, Unwritten, Writer
+from ..registry import Op, Rule
 from .value_layer import tie
-
-
-def maker(**names: Any) -> Callable[[Op], Ending | None]:
-    """Return the function that writes the endings of Duals.
-
-    `names` are the objects of dual.py that the generated code needs:
-
-    Dual     the class
-    finish   the rest of the general path, after the operation was carried out
-    pushed   the tangents of results, by any rule
-    conform  a tangent in the shape and the dtype of its result
-    lifted   a raw array as a constant, so that a rule gets layers only
-    """
-    of_duals = {f"_{name}": value for name, value in names.items()}
-
-    @per_operation
-    def written(op: Op, deep: bool) -> Ending:
-        text = _Duals(op, deep)
-        text.scope |= of_duals | {"_deeper": later(lambda top: written(op, True))}
-        return text.written("Duals")
-
-    def noted(op: Op, top: Any) -> Ending:
-        ending = written(op, top._elem.layered)
-        plans.note(op, top._elem, ways.way_of(op), ending)
-        return ending
-
-    def made(op: Op) -> Ending | None:
-        lists = "arrays" in op.roles.values()
-        if (
-            op.kind == "composite"
-            or op.outputs != ()
-            or not op.arrays
-            or (lists and op.kind != "linear")
-        ):
-            return None
-        return later(lambda top: noted(op, top))
-
-    return made
-
-
-PATIENCE = 4
-"""How often an operation takes the general path before generated code is written for it.
-
-Writing the code takes as long as thirty calls on the general path.
-"""
-
-
-def later(made: Callable[[Any], Ending]) -> Ending:
-    """An ending that uses the general path for the first calls, and then the ending from `made`.
-
-    `made` gets the operand of the highest level.
-    """
-    count = 0
-
-    def ending(top: Any, *values: Any) -> Any:
-        nonlocal count
-        if count < PATIENCE:
-            count += 1
-            return ways.declined
-        return made(top)(top, *values)
-
-    return ending
 
 
 def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
@@ -103,322 +40,371 @@ def _constant(library: Any, scalar: Any, like: Any) -> Any:
     )
 
 
-class _Duals(Text):
-    """The text that computes a tangent. `deep`: values may be layers."""
+def _layer(x: Any) -> Any:
+    """A value for a rule that runs on layers."""
+    return x if isinstance(x, Layer) else lifted(x)
 
-    classes = "_k is _Dual"
-    inside = "_isinstance({value}, _Layer)"
-    parts = (Part("_t", own="{x}._tangent", layer="None", raw="None"),)
-    deep_key = "_deep = _keyed = True"
 
-    def __init__(self, op: Op, deep: bool) -> None:
-        super().__init__(op)
-        self.deep = deep
-        if not deep:
-            self.inside, self.leave = "", f"return _deeper(_top, {', '.join(op.roles)})"
-        self.scope |= {
-            "_gate": gate.get,
-            "_go_outside": go_outside,
-            "_come_back": come_back,
-            "_strip": strip,
-            "_shaped": shape_tangent,
-            "_tie": tie,
-            "_fitted": _fitted,
-            "_constant": _constant,
-            "_zero": zero,
-            "_added": added,
-            "_metadata": metadata,
-            "_compute": compute,
-        }
-        self.tangents = self.of("_t")
-        self.apart = f"{tuple_text(self.values.values())}, {tuple_text(self.tangents.values())}"
-        self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
-        # the tests check that their results have the right shape and dtype
+class DualWriter(Writer):
+    """The writer for Duals, whose results have a tangent.
+
+    high       whether values or tangents may be layers
+    moving     the operands that may have a tangent
+    own_rules  whether the operation is one of multigrad's
+    xp         the text of the namespace of rules
+    """
+
+    common: ClassVar[dict[str, Any]] = Writer.common | {
+        "_go_outside": go_outside,
+        "_come_back": come_back,
+        "_strip": strip,
+        "_shaped": shape_tangent,
+        "_tie": tie,
+        "_fitted": _fitted,
+        "_constant": _constant,
+        "_zero": zero,
+        "_added": added,
+        "_compute": compute,
+        "_layer": _layer,
+    }
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        op = self.op
+        self.high = self.deep or any(p.elem.layered for p in self.own)
+        if self.high and any(p.status == "many" for p in self.places.values()):
+            raise Unwritten
         self.own_rules = op.module.startswith("multigrad.")
+        self.moving = [p for p in self.all if p.status == "own" and p.elem.floating]
+        self.xp = "_bound" if self.high else "_xp"
+        self.tangents = {n: self._tangent_of(p) for n, p in self.places.items()}
+        self.arrays = [p for p in self.all if p.array]
+        self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
 
-    def name(self, value: Any) -> str:
-        local = f"_r{len(self.scope)}"
-        self.scope[local] = value
-        return local
+    def guard(self, p: Place, given: Any) -> Lines:
+        yield from super().guard(p, given)
+        # the tangent alone may be a layer
+        if p.status == "own" and p.elem.layered:
+            yield f"{'' if p.layer else 'not '}_isinstance({p.x}._array, _Layer)"
 
-    def gate(self) -> Lines:
-        yield "    _g = _gate()"
-        yield "    if _e.run.finished or _g is not True and _g.watch.tangents:"
-        yield f"        {self.leave}"
-        if self.deep:
-            yield "    _keyed = False"
+    def begin(self) -> Lines:
+        yield "    if _r is not True and _r.watch.tangents:"
+        yield f"        {self.again}"
 
-    def operands(self, xs: Locals) -> Lines:
-        """Take a list apart; its tangent is None if no element has one."""
-        yield from super().operands(xs)
-        t = self.tangents[xs.x]
-        yield f"    {t} = {t} if _any([_x is not None for _x in {t}]) else None"
+    def taken(self, p: Place) -> Lines:
+        if p in self.moving:
+            yield f"    {self._tangent(p)} = {p.x}._tangent"
+
+    def taken_each(self, name: str, p: Place) -> Lines:
+        if self.moving:
+            yield f"    _t{p.value[2:]} = _tuple([_x._tangent for _x in {name}])"
+
+    @staticmethod
+    def _tangent(p: Place) -> str:
+        """The local variable of the tangent of an operand."""
+        return f"_t{p.value[2:]}"
+
+    def _tangent_of(self, p: Place) -> str:
+        """The text of the tangent of a parameter: None, or a tuple with that of each element."""
+        if p.status == "many":
+            return self._tangent(p) if self.moving else "None"
+        if p.status == "list":
+            return tuple_text(map(self._tangent_of, p.parts)) if self._moves(p) else "None"
+        return self._tangent(p) if p in self.moving else "None"
+
+    def outer(self) -> dict[str, str]:
+        """What rules on layers get: a constant of the base level as the Tensor that it is."""
+        return self.expressed(self._outer)
+
+    def _outer(self, p: Place) -> str:
+        if p.status == "list":
+            return tuple_text(map(self._outer, p.parts))
+        return p.x if p.status == "const" else p.value
+
+    def _moves(self, p: Place) -> bool:
+        return any(q in self.moving for q in p.parts or (p,))
+
+    def _test(self, p: Place) -> str:
+        """The test whether a parameter has a tangent."""
+        if p.status == "many":
+            return f"_any([_x is not None for _x in {self._tangent(p)}])"
+        return " or ".join(
+            f"{self._tangent(q)} is not None" for q in p.parts or (p,) if q in self.moving
+        )
+
+    # ----- The result -----
 
     def finish(self) -> Lines:
         op = self.op
-        yield "    if _kinds.get(_type(_y)) is not _library" + (
-            " and not _isinstance(_y, _Layer):" if self.deep else ":"
-        )
         roles = tuple_text(op.roles)
-        yield f"        return _finish(_op, _library, {self.apart}, _y, _top, {roles})"
-        yield from self.element()
+        values = tuple_text(self.outer()[n] for n in op.roles)
+        tangents = [
+            f"({t} if {self._test(p)} else None)" if p.parts and self._moves(p) else t
+            for (n, p), t in zip(self.places.items(), self.tangents.values(), strict=True)
+        ]
+        apart = f"{values}, {tuple_text(tangents)}"
+        top = self.first(self.main)
+        generally = f"return _finish(_op, _library, {apart}, _y, {top}, {roles})"
+        r = getattr(self.result, "_elem", None)
+        if op.outputs != () or type(self.result) is not self.common["_Dual"]:
+            yield f"    {generally}"
+            return
+        array = "_kinds.get(_type(_y)) is not _library"
+        yield f"    if {array}{' and not _isinstance(_y, _Layer)' if self.deep else ''}:"
+        yield f"        {generally}"
+        assert r is not None
+        if not self.is_certain():
+            yield f"    if _y.dtype != {self.name(r.dtype)}:"
+            yield f"        {generally}"
         yield "    _t = None"
-        if op.kind != "nondifferentiable":
-            moves = " or ".join(f"{t} is not None" for t in self.tangents.values())
-            yield f"    if _b.floating and ({moves}):"
-            yield from self.tangent()
-        yield from self.wrapped()
+        moving = [n for n, p in self.places.items() if self._moves(p)]
+        if op.kind != "nondifferentiable" and r.floating and moving:
+            yield f"    if {' or '.join(self._test(self.places[n]) for n in moving)}:"
+            yield from self.tangent(moving, apart)
+        yield from self.wrapped(r)
 
-    # The result
-
-    def element(self) -> Lines:
-        """The Element of raw arrays of the result's dtype."""
-        if self.deep:
-            yield "    _b = _library.element(_y.dtype) if not _isinstance(_y, _Layer) else \\"
-            yield "        _y._elem.base"
-        else:
-            yield "    _b = _e.base if _y.dtype == _e.dtype else _library.element(_y.dtype)"
-
-    def wrapped(self) -> Lines:
+    def wrapped(self, r: Any) -> Lines:
         op = self.op
         yield "    _d = _new(_Dual)"
         yield "    _d._array = _y"
         yield "    _d._tangent = _t"
-        if self.deep:
-            yield "    _n = _isinstance(_y, _Layer) or _isinstance(_t, _Layer)"
-        elif not self.own_rules:  # a Tensor may be among the arguments of its rule
-            yield "    _n = _isinstance(_t, _Layer)"
-        layered, same = (
-            ("False", "") if self.own_rules and not self.deep else ("_n", " and _n is _e.layered")
-        )
-        yield f"    _d._elem = _e if _b is _e.base{same} else _b.at(_e.run, _l, {layered}, _Dual)"
-        if op.view is True:
-            x = next(iter(op.roles))
-            yield f"    if _type({x}) is _Dual and {x}._elem.level == _l:"
-            yield f"        _d._view = ({x}, _op, {self.further()}, None, None)"
-            yield f"        _d._cell = _c = {x}._cell"
-            yield "        _d._seen = _c[-1] if _c else 0"
-            yield "        return _d"
-        yield "    _d._cell = []"
-        yield "    _d._view = None"
-        if op.view and op.view is not True:
-            yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), _top, False)"
+        layers = ["_isinstance(_y, _Layer)"] * self.deep
+        # a Tensor may be among the arguments of a third party's rule
+        layers += ["_isinstance(_t, _Layer)"] * (self.high or not self.own_rules)
+        if layers:
+            yield f"    _n = {' or '.join(layers)}"
+        at = f"{self.name(r.base)}.at(_e.run, _e.level, {'_n' if layers else False}, _Dual)"
+        same = f"_e if _n is _e.layered else {at}" if layers else "_e"
+        yield f"    _d._elem = {same if r.base is self.elem.base else at}"
+        first = next(iter(op.roles))
+        based = self.places.get(first)
+        if (op.view is True or self.plain_key) and based is not None and based.status == "own":
+            further = tuple_text(self.called()[n] for n in list(op.roles)[1:])
+            yield f"    _d._view = ({first}, _op, {further}, None, None)"
+            yield f"    _d._cell = _c = {first}._cell"
+            yield "    _d._seen = _c[-1] if _c else 0"
+        else:
+            yield "    _d._cell = []"
+            yield "    _d._view = None"
+            if op.view and op.view is not True:
+                top = self.first(self.main)
+                yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), {top}, False)"
         yield "    return _d"
 
-    # The tangent
+    # ----- The tangent -----
 
-    def tangent(self) -> Lines:
-        op, deep = self.op, self.deep
+    def tangent(self, moving: Sequence[str], apart: str) -> Lines:
+        op = self.op
         pad = " " * 8
-        if op.jvp is not None and self.several:
-            yield f"{pad}_t, = _pushed(_op, _library, {self.apart}, (_y,))"
+        lists = any(p.parts for p in self.places.values())
+        made = (
+            (self.by_rule if not self.several else None)
+            if op.jvp is not None
+            else {
+                "elementwise": None if lists else self.elementwise,
+                "linear": self.linear,
+                "multilinear": None if lists else self.multilinear,
+            }.get(op.kind)
+        )
+        if made is None:  # also without a rule, which it explains
+            yield f"{pad}_t, = _pushed(_op, _library, {apart}, (_y,))"
             return
-        if op.jvp is None and op.kind not in ("elementwise", "linear", "multilinear"):
-            # it explains the missing rule
-            yield f"{pad}_pushed(_op, _library, {self.apart}, (_y,))"
+        if not self.high and self.own_rules:
+            yield from made(moving, pad)
             return
-        ways_ = {
-            "elementwise": self.elementwise,
-            "linear": self.linear,
-            "multilinear": self.multilinear,
-        }
-        made = self.by_rule if op.jvp is not None else ways_[op.kind]
-        if not deep and self.own_rules:
-            yield from made(pad)
-            return
+        if self.high:
+            yield f"{pad}_bound = _library.bound"
         yield f"{pad}_o = _go_outside(None)"
         yield f"{pad}try:"
-        if deep:
-            yield f"{pad}    _bound = _library.bound"
-        yield from made(pad + "    ")
+        yield from made(moving, pad + "    ")
         yield f"{pad}finally:"
         yield f"{pad}    _come_back(_o)"
-        if deep:
+        if self.high:
             yield f"{pad}if _isinstance(_t, _Tensor):"
             yield f"{pad}    _t = _strip(_t)"
 
-    def elementwise(self, pad: str) -> Lines:
+    def elementwise(self, moving: Sequence[str], pad: str) -> Lines:
         """The sum of the terms of all arguments that have a tangent."""
-        op = self.op
-        assert not isinstance(op.vjp, Rule)
-        namespace = "_bound" if self.deep else "_xp"
-        for x in op.arrays:
-            t = self.tangents[x]
-            inner = pad
-            if self.several:
+        base = self.result._elem.base
+        other = any(self.places[n].elem.base is not base for n in moving)
+        for n in moving:
+            p = self.places[n]
+            t, inner = self._tangent(p), pad
+            if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            yield (
-                f"{inner}_g = "
-                f"{f'{t} if _isinstance({t}, _Layer) else _lifted({t})' if self.deep else t}"
-            )
-            yield f"{inner}if _b is not {x}._elem.base and _g.dtype != _y.dtype:"
-            yield f"{inner}    _g = {namespace}.astype(_g, _y.dtype)"
-            yield from self.term(x, namespace, inner)
-            rule = op.vjp.get(x)
-            if not self.own_rules and rule is not None and callable(rule.fn) and "g" in rule.takes:
-                yield f"{inner}_u = _shaped({namespace}, _u, _y.shape, _op, False, {x!r})"
-            if x != op.arrays[0]:
-                yield f"{inner}_t = _u if _t is None else _t + _u"
-            else:
+            yield f"{inner}_g = {f'_layer({t})' if self.high else t}"
+            if p.elem.base is not base:
+                yield f"{inner}if _g.dtype != _y.dtype:"
+                yield f"{inner}    _g = {self.xp}.astype(_g, _y.dtype)"
+            yield from self.term(n, inner)
+            if n == moving[0]:
                 yield f"{inner}_t = _u"
-        if not self.several and self.own_rules:
-            yield f"{pad}if _b is not _e.base and _t.dtype != _y.dtype:"
-        else:
-            part = (
-                " or ".join(f"{t} is None" for t in self.tangents.values())
-                if self.several and self.own_rules
-                else ""
-            )
-            yield (
-                f"{pad}if _t.dtype != _y.dtype or {f'({part}) and ' if part else ''}_t.shape "
-                "!= _y.shape:"
-            )
-        yield f"{pad}    _t = _fitted({namespace}, _t, _y, _op)"
+            else:
+                yield f"{inner}_t = _u if _t is None else _t + _u"
+        tests = ["_t.dtype != _y.dtype"] * (other or not self.own_rules)
+        if self.several or not self.own_rules:
+            part = ""
+            if self.own_rules and len(moving) == len(self.arrays):
+                part = " or ".join(f"{self._tangent(self.places[n])} is None" for n in moving)
+            if not self.own_rules or len(moving) > 1 or len(self.arrays) > 1:
+                tests.append(f"{f'({part}) and ' if part else ''}_t.shape != _y.shape")
+        if tests:
+            yield f"{pad}if {' or '.join(tests)}:"
+            yield f"{pad}    _t = _fitted({self.xp}, _t, _y, _op)"
 
-    def term(self, x: str, namespace: str, pad: str) -> Lines:
+    def term(self, n: str, pad: str) -> Lines:
         """The term of an argument, whose tangent is `_g`, as `_u`."""
         op = self.op
         assert not isinstance(op.vjp, Rule)
-        rule = op.vjp.get(x)
+        rule = op.vjp.get(n)
         if rule is None:
-            yield f"{pad}{self.name(missing_rule(op, x))}()"
-            yield f"{pad}_u = _g"
+            yield f"{pad}_u = {self.name(missing_rule(op, n))}()"
             return
         if not callable(rule.fn):
-            yield f"{pad}_u = {scaled('_g', rule.fn, namespace, self.name)}"
+            yield f"{pad}_u = {scaled('_g', rule.fn, self.xp, self.name)}"
             return
-        taken = arrays_taken(op, rule.takes) if self.several else ()
-        for n in taken:  # a Python scalar, or None
-            value = self.values[n]
-            yield f"{pad}if _type({value}) in _scalars:"
-            yield f"{pad}    {value} = _constant(_library, {value}, _y)"
-        if "g" in rule.takes and (self.several or not self.own_rules):
+        if "g" not in rule.takes:
+            # partial derivatives at raw arrays are computed from these
+            yield f"{pad}_u = {self.rule_text(rule, raw=not self.deep)}"
+            for a in arrays_taken(op, rule.takes) if self.high else ():
+                if self.places[a].status == "const":  # its version cell is needed further in
+                    yield f"{pad}if _u is {self.places[a].value}:"
+                    yield f"{pad}    _u = {self.places[a].x}"
+            yield f"{pad}_u = _g * _u"
+            return
+        if self.several or not self.own_rules:
             yield f"{pad}if _g.shape != _y.shape:"
-            yield f"{pad}    _g = {namespace}.broadcast_to(_g, _y.shape)"
-        times = "" if "g" in rule.takes else "_g * "
-        if not self.deep:
-            yield f"{pad}_u = {times}{self.rule_text(rule, self.values, '_y', '_xp')}"
-            return
-        inner = pad
-        if times:  # raw arrays, from which the partial derivative is computed
-            yield f"{pad}if not _deep:"
-            yield f"{pad}    _u = _g * {self.rule_text(rule, self.values, '_y', '_xp')}"
-            yield f"{pad}else:"
-            inner += "    "
-        lifted = yield from self.lifted(rule, inner)
-        yield f"{inner}_u = {times}{self.rule_text(rule, lifted, '_ly', '_bound')}"
+            yield f"{pad}    _g = {self.xp}.broadcast_to(_g, _y.shape)"
+        yield f"{pad}_u = {self.rule_text(rule)}"
+        if not self.own_rules:
+            yield f"{pad}_u = _shaped({self.xp}, _u, _y.shape, _op, False, {n!r})"
 
-    def rule_text(self, rule: Rule, values: dict[str, str], y: str, xp: str) -> str:
-        tangents = ("g", "t", *(f"t_{x}" for x in self.op.arrays))
-        texts = Texts(
-            self.op,
-            given={"xp": xp, **dict.fromkeys(tangents, "_g")},
-            values=values,
-            ans=y,
-            computed="_compute(_op, {name!r}, {taken})",
-            certain=() if self.several else self.op.arrays,
-        )
+    def rule_text(self, rule: Rule, raw: bool = False) -> str:
+        """The call of a rule; `raw`: on the raw arrays, although a tangent may be a layer."""
+        texts = _RuleTexts(self, self.high and not raw)
         return f"{self.name(rule.fn)}({', '.join(map(texts.text, rule.takes))})"
 
-    def linear(self, pad: str) -> Lines:
+    def linear(self, moving: Sequence[str], pad: str) -> Lines:
         """The operation itself, on the tangents of the arguments that have a rule."""
         op = self.op
-        moved = dict(self.values)
         ruled = op.arrays if isinstance(op.vjp, Rule) else tuple(op.vjp)
-        only = [x for x in op.arrays if x in ruled or op.roles[x] == "arrays"]
-        for x in op.arrays:
-            if x not in only:
-                yield f"{pad}if {self.tangents[x]} is not None:"
-                yield f"{pad}    {self.name(missing_rule(op, x))}()"
-        for x in only:
-            value, t = self.values[x], self.tangents[x]
-            moved[x] = f"_m{t}"
-            if op.roles[x] == "arrays":
-                yield f"{pad}{moved[x]} = {t} or (None,) * _len({value})"
-                yield (
-                    f"{pad}{moved[x]} = _tuple([{self.zero('_v')} if _u is None else _u for "
-                    f"_v, _u in _zip({value}, {moved[x]})])"
+        moved = {}
+        for n, p in self.places.items():
+            if n not in ruled and not p.parts:
+                if n in moving:
+                    yield f"{pad}if {self._tangent(p)} is not None:"
+                    yield f"{pad}    {self.name(missing_rule(op, n))}()"
+                continue
+            if p.status == "many":
+                pairs = f"_zip({p.value}, {self.tangents[n]})"
+                each = f"{self._zero('_v')} if _u is None else _u for _v, _u in {pairs}"
+                text = (
+                    f"_tuple([{each}])"
+                    if n in moving
+                    else f"_tuple([_zero(_xp, _v) for _v in {p.value}])"
                 )
-            elif len(only) > 1:
-                yield f"{pad}{moved[x]} = {self.zero(value)} if {t} is None else {t}"
+            elif p.status == "list":
+                text = tuple_text(self._moved(q, False) for q in p.parts)
             else:
-                moved[x] = t
-        if self.deep:
-            yield f"{pad}_fn = _inner if _keyed or {self.any_layer(moved)} else _xp.{op.name}"
-        yield f"{pad}_t = {call_text(op, '_fn', moved)}"
+                text = self._moved(p, moving == [n])
+            moved[n] = f"_m{n}" if self.high else text
+            if self.high:
+                yield f"{pad}{moved[n]} = {text}"
+        yield f"{pad}_t = {self.applied(moved)}"
         yield from self.conformed(pad)
 
-    def zero(self, value: str) -> str:
-        return (
-            f"_zero(_bound if _isinstance({value}, _Layer) else _xp, {value})"
-            if self.deep
-            else f"_zero(_xp, {value})"
-        )
+    def _moved(self, p: Place, only: bool) -> str:
+        """The tangent of an operand, or zeros. `only`: no other operand has a tangent."""
+        if p not in self.moving:
+            return self._zero(self._called(p))
+        t = self._tangent(p)
+        return t if only else f"({self._zero(self._called(p))} if {t} is None else {t})"
 
-    def any_layer(self, values: dict[str, str]) -> str:
-        """The test whether an operand of a call is a layer; if none is, the library is called."""
+    def _zero(self, x: str) -> str:
+        xp = f"_bound if _isinstance({x}, _Layer) else _xp" if self.high else "_xp"
+        return f"_zero({xp}, {x})"
+
+    def applied(self, moved: Mapping[str, str]) -> str:
+        """The operation on tangents: multigrad's own, if an operand is a layer."""
+        if not self.high:
+            return call_text(self.op, "_fn", self.called() | dict(moved))
+        self.scope["_inner"] = writer.inner_function(self.op)
+        inner = call_text(self.op, "_inner", self.outer() | dict(moved))
+        others = [p for n, p in self.places.items() if n not in moved]
+        if any(p.layer for p in (*others, *self.keyed)):
+            return inner
+        self.scope["_raw"] = raw_function(self.library, self.op.name)
+        raw = call_text(self.op, "_raw", self.values() | dict(moved))
         tests = [
-            f"_any([_isinstance(_x, _Layer) for _x in {values[x]}])"
-            if self.op.roles[x] == "arrays"
-            else f"_isinstance({values[x]}, _Layer)"
-            for x in self.op.arrays
+            f"_any([_isinstance(_v, _Layer) for _v in {text}])"
+            if self.places[n].parts
+            else f"_isinstance({text}, _Layer)"
+            for n, text in moved.items()
         ]
-        return " or ".join(tests)
+        return f"{inner} if {' or '.join(tests)} else {raw}"
 
-    def conformed(self, pad: str) -> Lines:
-        """Check the tangents of a user-defined operation, whose shape and dtype may be wrong."""
-        if not self.own_rules:
-            yield (
-                f"{pad}_t = "
-                f"_conform({'_bound if _isinstance(_t, _Layer) else _xp' if self.deep else '_xp'}, "
-                "_t, _y, _op)"
-            )
-
-    def multilinear(self, pad: str) -> Lines:
+    def multilinear(self, moving: Sequence[str], pad: str) -> Lines:
         """For each argument with a tangent, the operation with the tangent in its place."""
-        op = self.op
-        for x in op.arrays:
-            moved = self.values | {x: self.tangents[x]}
-            yield f"{pad}if {self.tangents[x]} is not None:"
-            if self.deep:
-                yield f"{pad}    _fn = _inner if {self.any_layer(moved)} else _xp.{op.name}"
-            yield f"{pad}    _u = {call_text(op, '_fn', moved)}"
-            yield (
-                f"{pad}    _t = _u if _t is None else "
-                f"{'_added(_t, _u)' if self.deep else '_t + _u'}"
-            )
+        for n in moving:
+            t, inner = self._tangent(self.places[n]), pad
+            if len(moving) > 1:
+                yield f"{pad}if {t} is not None:"
+                inner += "    "
+            total = "_added(_t, _u)" if self.high else "_t + _u"
+            yield f"{inner}_u = {self.applied({n: t})}"
+            yield f"{inner}_t = {'_u' if n == moving[0] else f'_u if _t is None else {total}'}"
         yield from self.conformed(pad)
 
-    def by_rule(self, pad: str) -> Lines:
+    def by_rule(self, moving: Sequence[str], pad: str) -> Lines:
         """The rule for tangents of an operation of one array."""
         rule = self.op.jvp
         assert rule is not None
-        t = self.tangents[self.op.arrays[0]]
-        if not self.deep:
-            yield f"{pad}_g = {t}"
-            yield f"{pad}_t = {self.rule_text(rule, self.values, '_y', '_xp')}"
-        else:
-            yield f"{pad}_g = {t} if _isinstance({t}, _Layer) else _lifted({t})"
-            lifted = yield from self.lifted(rule, pad)
-            yield f"{pad}_t = {self.rule_text(rule, lifted, '_ly', '_bound')}"
+        t = self._tangent(self.places[moving[0]])
+        yield f"{pad}_g = {f'_layer({t})' if self.high else t}"
+        yield f"{pad}_t = {self.rule_text(rule)}"
         if self.own_rules:
             yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
-            yield f"{pad}    _t = _conform({'_bound' if self.deep else '_xp'}, _t, _y, _op)"
+            yield f"{pad}    _t = _conform({self.xp}, _t, _y, _op)"
         yield from self.conformed(pad)
 
-    def lifted(self, rule: Rule, pad: str) -> Generator[str, None, dict[str, str]]:
-        """Wrap the arguments of a rule as layers.
+    def conformed(self, pad: str) -> Lines:
+        """Check the tangents of a third party's operation, whose shape and dtype may be wrong."""
+        if not self.own_rules:
+            xp = "(_bound if _isinstance(_t, _Layer) else _xp)" if self.high else "_xp"
+            yield f"{pad}_t = _conform({xp}, _t, _y, _op)"
 
-        Returns the names of the parameters afterwards; the result is `_ly`.
-        """
-        taken = arrays_taken(self.op, rule.takes)
-        lifted_names = self.values | {n: f"_l{self.values[n]}" for n in taken}
-        for n in taken:
-            yield (
-                f"{pad}{lifted_names[n]} = {self.values[n]} if _isinstance({self.values[n]}, "
-                f"_Layer) else _lifted({self.values[n]})"
-            )
-        if takes_result(self.op, rule.takes):
-            yield f"{pad}_ly = _y if _isinstance(_y, _Layer) else _lifted(_y)"
-        return lifted_names
+
+class _RuleTexts(PlaceTexts):
+    """The expressions for the names of rules of tangents; `high`: as layers."""
+
+    def __init__(self, writer: DualWriter, high: bool) -> None:
+        tangents = ("g", "t", *(f"t_{x}" for x in writer.op.arrays))
+        given = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_g")}
+        computed = "_compute(_op, {name!r}, {taken})"
+        result = "_layer(_y)" if high else "_y"
+        super().__init__(writer, given, result, computed, "_constant(_library, {x}, _y)")
+        self.high = high
+        self.values = writer.outer() if high else writer.values()
+
+    def argument(self, name: str) -> str:
+        text = super().argument(name)
+        place = self.places.get(name)
+        lifted = self.high and place is not None and place.status != "none"
+        return f"_layer({text})" if lifted else text
+
+    def metadata(self, name: str, what: str) -> str:
+        # the rule gets an array in place of a scalar, as on the general path
+        return "None" if what == "scalar" else super().metadata(name, what)
+
+
+def register(**names: Any) -> None:
+    """Use this writer for Duals. `names` are the objects of dual.py that the texts refer to.
+
+    Dual     the class
+    finish   the rest of the general path, after the operation was carried out
+    pushed   the tangents of results, by any rule
+    conform  a tangent in the shape and the dtype of its result
+    """
+    DualWriter.common |= {f"_{name}": x for name, x in names.items()}
+    writer.write_by(DualWriter, names["Dual"])

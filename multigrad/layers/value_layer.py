@@ -240,6 +240,18 @@ class ValueLayer(ArrayProtocols):
         )
 
 
+def kind_of_layer(x: Any) -> Any:
+    """The part of a key for a layer, which is brought up to date.
+
+    After the end of its transformation this is its class, which the general path handles.
+    """
+    if x._elem.run.finished:
+        return type(x)
+    if x._view is not None:
+        x._check()
+    return x._elem.kind
+
+
 def tie(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Any, several: bool) -> None:
     """Note the base of each result of an operation at the level of `top` that is a view."""
     kind = shows(op, values)

@@ -14,7 +14,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import autograd, func
-from multigrad.dispatch import plans
+from multigrad.dispatch import runners
 from multigrad.errors import GradientError
 
 jax = pytest.importorskip("jax")
@@ -335,6 +335,6 @@ def test_what_is_computed_of_each_element_is_a_new_array(name):
         y[0] = 5.0
         return x.array, y.array
 
-    with plans.interpreted():
+    with runners.interpreted():
         x, y = jax.jit(written)(jnp.asarray([1.0, 2.0]))
     assert (x.tolist(), y.tolist()) == ([1.0, 2.0], [5.0, 2.0])

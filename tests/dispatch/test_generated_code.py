@@ -66,10 +66,11 @@ class TestTracebacks:
     def test_the_hot_path(self):
         xp = mg.namespace("numpy")
         x = xp.ones((2, 3), requires_grad=True)
-        x @ x.T
+        for _ in range(3):
+            x @ x.T
         with pytest.raises(ValueError, match="matmul") as caught:
             x @ x
-        assert "_p.fn(" in frames(caught.value)[0].line
+        assert "_y = _fn(" in frames(caught.value)[1].line
 
     def test_inspect_finds_the_source(self, xp):
         assert inspect.getsource(xp.sin).startswith("def sin(x, /):")

@@ -455,12 +455,6 @@ class TestLongLists:
         # a few tuples of that length; code for each array took 600 bytes
         assert size < 50 * 300 * 80
 
-    @pytest.mark.xfail(
-        strict=True,
-        raises=AssertionError,
-        reason='"One signature, one runner": the cache of pullbacks is bounded in entries, not in '
-        "bytes",
-    )
     def test_what_is_kept_for_patterns_of_gradients(self) -> None:
         """Which operands require grad differs from call to call; nothing is kept of the results."""
         random = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from forward_programs import along, close, raw
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad, graph
-from multigrad.dispatch import plans
+from multigrad.dispatch import runners
 from multigrad.errors import GradientError
 from multigrad.func import checkpoint
 
@@ -197,6 +197,6 @@ def test_what_the_first_call_of_all_saves(xp, name):
     x = leaf(xp)
     inner(x).backward()
     expected, x.grad = values(x.grad), None
-    plans.forget()
+    runners.forget()
     checkpoint(inner)(x).backward()
     close(x.grad, expected)

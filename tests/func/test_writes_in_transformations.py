@@ -401,12 +401,6 @@ class TestWhatStaysAnError:
         with pytest.raises(GradientError, match=MODIFIED):
             func.grad(f)(np.array(X))
 
-    @pytest.mark.xfail(
-        strict=True,
-        raises=pytest.fail.Exception,
-        reason='"One signature, one runner": with raw primals the rule gets the raw array of the '
-        "captured Tensor",
-    )
     def test_where_only_tangents_are_layers(self):
         def f(t: Any) -> Any:
             y = func.jvp(lambda z: z * c, (np.array(X),), (t,))[1]

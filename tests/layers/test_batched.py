@@ -11,6 +11,7 @@ from batches import looped, numpy, raw
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import BatchingError, GradientError, LeakError, MixedBackendsError
+from multigrad.registry import linear
 
 DRAW = np.random.default_rng(11)
 X = DRAW.uniform(-2, 2, (3, 2, 4))
@@ -363,3 +364,19 @@ class TestLayers:
         x = xp.asarray(V, requires_grad=True)
         (func.vmap(f)(x) * xp.asarray(np.array([1.0, 10.0, 100.0, 1000.0]))).sum().backward()
         np.testing.assert_allclose(numpy(x.grad), np.tile([0.0, 32.0, 300.0, 3000.0], (3, 1)))
+
+
+@pytest.mark.filterwarnings("ignore:the operation")
+def test_a_list_of_arrays_without_a_batching_rule(operations):
+    """Of an operation that is computed for one example after the other."""
+    linear(
+        "t.mix(arrays: arrays, /)",
+        forward=lambda xp, arrays: arrays[0] + 2 * arrays[1],
+        arrays=lambda xp, g, needs: [g, 2 * g],
+    )
+    for kind in (tuple, list):
+        try:
+            found = func.vmap(lambda x, y, kind=kind: mg.t.mix(kind((x, y))))(V, V)
+        except ValueError as error:  # of a RecursionError
+            raise AssertionError from error
+        np.testing.assert_array_equal(found, 3 * V)

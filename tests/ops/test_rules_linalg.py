@@ -15,7 +15,7 @@ from rule_checks import NUMPY, complexes, lacking, reals
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.dispatch import codegen, plans
+from multigrad.dispatch import codegen, runners
 from multigrad.errors import GradientError
 
 INF = np.inf
@@ -173,7 +173,7 @@ def test_a_library_that_finds_a_matrix_singular_whose_determinant_it_has_rounded
     raw = xp.full((), 0.0)._elem.library.xp.linalg
     monkeypatch.setattr(raw, "det", lambda x: np.linalg.det(x) + 1e-17)
     x = tensor(np.diag([1.0, 2.0, 3.0, 0.0]))
-    with plans.interpreted():  # what was learnt has the function of before
+    with runners.interpreted():  # what was learnt has the function of before
         (g,) = mg.autograd.grad(xp.linalg.det(x), x)
     np.testing.assert_allclose(g.array, np.diag([0.0, 0.0, 0.0, 6.0]), atol=1e-14)
 

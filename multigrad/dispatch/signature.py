@@ -1,0 +1,216 @@
+"""The signature of a call: what decides which runner carries it out (see runners.py).
+
+The key has, for each array operand, the Kind of its Element, or the type of another object; for
+each setting its type, or its value where that decides the dtype of the result or whether the result
+is a view. What a key leaves open is a guard at the start of the runner: the order of levels, the
+dtype of raw arrays, whether a constant of the base level has a history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..core import element
+from ..core.element import SCALARS, Element, Kind, Library
+from ..core.level import Layer
+from ..core.tensor import Data, Tensor, View
+from ..registry import Op
+from .settings import kinds
+
+LONG = 8
+"""The length of a list of arrays above which runners handle its elements in a loop."""
+
+fresh: dict[type, Callable[[Any], Any]] = {}
+"""By class of array objects, the function that brings one up to date and returns its Kind."""
+
+
+def _tensor(x: Any) -> Kind:
+    x._check()
+    kind: Kind = x._elem.kind
+    return kind
+
+
+fresh.update(dict.fromkeys((Tensor, View, Data), _tensor))
+
+
+def renew_by(function: Callable[[Any], Any], cls: type) -> None:
+    """Let `function` bring array objects of a class up to date and return their Kind.
+
+    For an array object whose transformation has ended, it returns the class.
+    """
+    fresh[cls] = function
+
+
+class Place(NamedTuple):
+    """An operand in the text of a runner.
+
+    x       the text of the operand itself
+    value   the text of its value
+    status  "own", an array object of the level of the operation; "const", a Tensor of the base
+            level without a history; "layer", another array object of a lower level; "raw";
+            "scalar", a Python scalar; "none"; "list" and "many", a list of arrays, short or long
+    layer   whether its value is an array object
+    elem    its Element, or that of raw arrays of its dtype
+    parts   the Places of the elements of a list; of a long list, one that stands for all
+    """
+
+    x: str
+    value: str
+    status: str
+    layer: bool = False
+    elem: Any = None
+    parts: tuple[Place, ...] = ()
+
+    @property
+    def array(self) -> bool:
+        """Whether it is an array, or an array object."""
+        return self.status not in ("scalar", "none")
+
+    @property
+    def cell(self) -> str:
+        """The text of its version cell."""
+        return f"{self.x}._cell" if self.status in ("own", "const", "layer") else "None"
+
+
+def is_keyed(op: Op) -> bool:
+    """Whether runners carry out an operation."""
+    return op.kind != "composite" and bool(op.arrays)
+
+
+def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
+    """The text that computes the key of a call, as `_k`."""
+    parts, checked = [], kinds(op)
+    for i, (name, p) in enumerate(op.signature.parameters.items()):
+        role, k = op.roles[name], f"_k{i}"
+        if role == "array":
+            yield f"    {k} = _type({name})"
+            yield f"    if {k} is _Tensor or {k} is _View and {is_seen(name)}:"
+            yield f"        {k} = {name}._elem.kind"
+            yield f"    elif {k} in _fresh:"
+            yield f"        if {name}._view is None and not {name}._elem.run.finished:"
+            yield f"            {k} = {name}._elem.kind"
+            yield "        else:"
+            yield f"            {k} = _fresh[{k}]({name})"
+        elif role == "arrays":
+            one = "_x._elem.kind if _type(_x) is _Tensor else _kind(_x)"
+            short = f"_tuple([{one} for _x in {name}]) if _len({name}) <= {LONG}"
+            yield f"    {k} = None if {name} is None else {short} else _kinds_of({name})"
+        elif name == "key":
+            if key_is_plain:
+                continue
+            yield f"    {k} = _tuple(_map(_kind, key)) if _type(key) is _tuple else _kind(key)"
+        elif name == "dtype":
+            k = "(None if dtype is None else _by_value(dtype))"
+        elif name == "copy":
+            k = "(copy if copy is True or copy is False else _type(copy))"
+        else:
+            yield f"    {k} = _type({name})"
+            if type(p.default) is not bool and name not in checked:
+                yield f"    if {k} is _tuple or {k} is _list:"
+                yield f"        for _x in {name}:"
+                yield "            if _type(_x) is not _int:"
+                yield f"                {k} = ({k}, *_map(_type, {name}))"
+                yield "                break"
+        parts.append(k)
+    yield f"    _k = {parts[0] if len(parts) == 1 else '(' + ', '.join(parts) + ')'}"
+
+
+def is_seen(x: str) -> str:
+    """The test that the memory of a view was not written since it was last used."""
+    return f"({x}._cell[-1] if {x}._cell else 0) == {x}._seen"
+
+
+def kind_of(x: Any) -> Any:
+    """The part of a key for an operand."""
+    made = fresh.get(type(x))
+    return type(x) if made is None else made(x)
+
+
+def kinds_of(xs: Sequence[Any]) -> Any:
+    """The part of a key for a long list: the one part for all of its elements, or several."""
+    found = {x._elem.kind if type(x) is Tensor else kind_of(x) for x in xs}
+    return found.pop() if len(found) == 1 else frozenset(found)
+
+
+def classes(key: Any) -> Iterator[type]:
+    """The classes in a key."""
+    if isinstance(key, tuple | frozenset):
+        for part in key:
+            yield from classes(part)
+    elif isinstance(key, type):
+        yield key
+
+
+def by_value(x: Any) -> Any:
+    """The part of a key for a setting whose value matters."""
+    if x is None or isinstance(x, Layer):
+        return type(x)
+    try:
+        hash(x)
+    except TypeError:
+        return type(x)
+    return type(x), x  # the dtypes of two libraries may be equal, or warn when they are compared
+
+
+def place_of(x: str, value: str, given: Any, top: Any) -> Place | None:
+    """The Place of the operand `given` of an operation at the level of `top`.
+
+    None if only the general path handles such an operand.
+    """
+    elem: Element = top._elem
+    library: Library = elem.library
+    kind = type(given)
+    if kind in fresh:
+        own: Any = given._elem
+        if own.library is not library or (own.kind.cls is not None and own.run.finished):
+            return None
+        if own.level == elem.level:
+            if own.run is not elem.run or own.kind.cls is not elem.kind.cls:
+                return None
+            return Place(x, value, "own", isinstance(given._array, Layer), own)
+        if own.run is None and given._node is None:
+            return Place(x, value, "const", False, own)
+        return Place(x, value, "layer", True, own)
+    if given is None:
+        return Place(x, x, "none")
+    if kind in SCALARS:
+        return Place(x, x, "scalar")
+    if element.by_type.get(kind) is library:
+        return Place(x, x, "raw", False, library.element(given.dtype))
+    return None
+
+
+def guards_of(p: Place, main: Place, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
+    """The tests of what the key leaves open about an operand.
+
+    main  the operand whose Element is `_e` in the text
+    name  gives an object a name in the text
+    """
+    based = main.elem.run is None
+    if p.status == "own":
+        if p is not main and not based:
+            same = f"{p.x}._elem.run is _e.run and {p.x}._elem.level == _e.level"
+            yield f"{p.x}._elem is _e" if p.elem is main.elem else same
+    elif p.status == "const":
+        if not based:
+            yield f"{p.x}._node is None"
+    elif p.status == "layer":
+        yield f"{p.x}._node is not None" if p.elem.run is None else f"{p.x}._elem.level < _e.level"
+    elif p.status == "raw" and not isinstance(given, p.elem.library.scalars):
+        yield f"{p.x}.dtype == {name(p.elem.dtype)}"
+
+
+names: dict[str, Any] = {
+    "_by_value": by_value,
+    "_fresh": fresh,
+    "_int": int,
+    "_kind": kind_of,
+    "_kinds_of": kinds_of,
+    "_len": len,
+    "_list": list,
+    "_map": map,
+    "_tuple": tuple,
+    "_type": type,
+}
+"""The objects that the text of a key refers to; parameters may have the names of builtins."""

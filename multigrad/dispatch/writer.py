@@ -1,0 +1,736 @@
+"""The text of runners (see runners.py): straight code for one signature.
+
+A runner begins with its guards, **takes** the operands apart, **calls** the library's function on
+raw arrays, or multigrad's own if a value is an array object, and **finishes**: it wraps the result
+and records it. The writer of each class of array objects says what is taken from an operand besides
+its value, and how the result is finished. That of Tensors, which makes a node, is here.
+
+What is rare ends in the functions of the general path, with the values that were taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from ..core import element
+from ..core.computed import mark
+from ..core.element import Element, truth_of
+from ..core.graph import Node, tick
+from ..core.level import Layer
+from ..core.tensor import Tensor, View
+from ..provided import wanted
+from ..registry import Op, Rule
+from ..tracebacks import shown
+from . import generated
+from .codegen import constant_like, is_flat, positions, raw_function
+from .general import general, record, rule_of, shows
+from .generated import call_text, tuple_text
+from .names import Texts, metadata
+from .pullbacks import conforms, pullback_of
+from .residuals import compute_while_recording
+from .settings import kinds
+from .signature import LONG, Place, fresh, guards_of, place_of
+
+Lines = Iterator[str]
+
+
+DECIDED = frozenset(("dtype", "copy", "device"))
+"""The settings that a key decides, as far as the result may be a view."""
+
+
+class Unwritten(Exception):
+    """Only the general path handles such a call."""
+
+
+@wanted
+def inner_function(op: Op) -> Callable[..., Any]:
+    """The function of an operation for the next inner values.
+
+    Provided by dispatch/fast.py.
+    """
+    raise NotImplementedError
+
+
+def dynamic_rule(rules: dict[Any, Any], op: Op, needs: Any, elem: Element) -> Any:
+    """The rule for these wanted gradients, with what it saves; `rules` holds the last ones."""
+    found = rules.get(needs)
+    if found is None:
+        if len(rules) > 32:
+            rules.clear()
+        found = rules[needs] = rule_of(op, needs, elem)
+    return found
+
+
+class Writer:
+    """The text of a runner while it is written.
+
+    places  the operands
+    texts   the expressions of all parameters as the library gets them
+    deep    whether some value is an array object, so that multigrad's function is called
+    main    the operand whose Element is `_e` in the text
+    scope   the objects that the text refers to
+    """
+
+    common: ClassVar[dict[str, Any]] = {
+        "_Tensor": Tensor,
+        "_View": View,
+        "_Layer": Layer,
+        "_new": object.__new__,
+        "_fresh": fresh,
+        "_kinds": element.by_type,
+        "_truth": truth_of,
+        "_shows": shows,
+        "_metadata": metadata,
+        "_tuple": tuple,
+        "_all": all,
+        "_any": any,
+        "_float": float,
+        "_isinstance": isinstance,
+        "_type": type,
+        "_zip": zip,
+        "_general": general,
+        "__tracebackhide__": shown,
+    }
+    """Objects that the texts of all runners refer to by the same names."""
+
+    def __init__(
+        self, op: Op, plain_key: bool, values: Sequence[Any], top: Any, result: Any
+    ) -> None:
+        self.op, self.plain_key, self.given, self.result = op, plain_key, values, result
+        self.top = top
+        self.library = library = top._elem.library
+        self.scope: dict[str, Any] = {"_library": library, "_xp": library.xp}
+        self.again = f"return _general(_op, {tuple_text(op.roles)})"
+        self.places: dict[str, Place] = {}
+        self.texts: dict[str, str] = {}
+        self.keyed: tuple[Place, ...] = ()
+        self.head: list[str] = []
+        self.tests: list[str] = []
+        for i, (name, role) in enumerate(op.roles.items()):
+            x = values[i]
+            if role == "array":
+                self.places[name] = self._placed(name, f"_a{i}", x)
+            elif role == "arrays":
+                self.places[name] = self._list(name, f"_a{i}", x)
+            elif name == "key" and not plain_key:
+                self.texts[name] = self._key(x)
+            else:
+                self.texts[name] = self._setting(name, f"_a{i}", x)
+        self.all = [p for q in self.places.values() for p in (q.parts or (q,))]
+        self.own = [p for p in (*self.all, *self.keyed) if p.status == "own"]
+        if not self.own:
+            raise Unwritten
+        elem = getattr(result, "_elem", None)
+        self.main = next((p for p in self.own if p.elem is elem), self.own[0])
+        self.elem: Element = self.main.elem
+        self.based = self.elem.run is None
+        self.deep = any(p.layer for p in (*self.all, *self.keyed))
+
+    # ----- Operands -----
+
+    def _placed(self, x: str, value: str, given: Any) -> Place:
+        place = place_of(x, value, given, self.top)
+        if place is None:
+            raise Unwritten
+        return place
+
+    def _list(self, name: str, value: str, given: Any) -> Place:
+        if given is None:
+            return Place(name, name, "none")
+        if len(given) <= LONG:
+            parts = [
+                self._placed(f"_x{value[2:]}_{j}", f"{value}_{j}", y) for j, y in enumerate(given)
+            ]
+            self.head.append(f"{tuple_text(p.x for p in parts)} = {name}")
+            text = tuple_text(p.value for p in parts)
+            return Place(name, text, "list", any(p.layer for p in parts), None, tuple(parts))
+        self.long = name
+        one = self._placed("_x", "_x._array", given[0])
+        alike = {getattr(y, "_elem", None) for y in given} == {one.elem}
+        if one.status != "own" or not alike or one.layer:
+            raise Unwritten
+        return Place(name, value, "many", False, None, (one,))
+
+    def _key(self, key: Any) -> str:
+        """The text of the value of an indexing key, which may have arrays in it."""
+        entries = key if type(key) is tuple else (key,)
+        places, texts = [], []
+        for i, x in enumerate(entries):
+            name = f"key[{i}]" if type(key) is tuple else "key"
+            kind = type(x)
+            if x is None or x is Ellipsis or kind in (int, slice, bool):
+                places.append(Place(name, name, "none"))
+            else:
+                place = self._placed(name, f"{name}._array", x)
+                if place.status not in ("raw", "const", "own") or place.layer:
+                    raise Unwritten
+                places.append(place._replace(value=name) if place.status == "raw" else place)
+            texts.append(places[-1].value)
+        self.keyed = tuple(places)
+        return self.key_text(texts)
+
+    def key_text(self, texts: Sequence[str]) -> str:
+        """The text of an indexing key of these entries."""
+        several = type(self.given[positions(self.op)["key"]]) is tuple
+        if list(texts) == [p.x for p in self.keyed]:
+            return "key"  # y[key] += v recognizes it by its identity
+        return tuple_text(texts) if several else texts[0]
+
+    def _setting(self, name: str, value: str, x: Any) -> str:
+        if isinstance(x, Layer) or (
+            type(x) in (tuple, list) and any(isinstance(v, Layer) for v in x)
+        ):
+            raise Unwritten
+        # the key has the types of the elements of other tuples and lists
+        if isinstance(x, (tuple, list)) and (
+            type(x) not in (tuple, list) or (name in kinds(self.op) and self.top._elem.kind.cls)
+        ):
+            self.tests.append(f"not _any([_isinstance(_v, _Layer) for _v in {name}])")
+        if name == "dtype" and type(x) is str:
+            return self.name(getattr(self.library.xp, x))
+        if isinstance(x, list):  # its owner may change it
+            self.head.append(f"{value} = _tuple({name})")
+            return value
+        return name
+
+    def name(self, value: Any) -> str:
+        """A name for an object in the text."""
+        found = next((n for n, known in self.scope.items() if known is value), None)
+        local = found or f"_v{len(self.scope)}"
+        self.scope[local] = value
+        return local
+
+    # ----- The text -----
+
+    def written(self, after: Any) -> tuple[Callable[..., Any], int]:
+        """Write the runner. `after` carries out what a guard refuses. Returns its bytes, too."""
+        text = "\n".join(self.lines())
+        used = set(re.findall(r"\b_\w+", text))
+        known = self.common | self.scope | {"_op": self.op, "_next": after}
+        scope = {n: x for n, x in known.items() if n in used or n.startswith("__")}
+        generated.run(text, f"multigrad runner of {self.op.name}", scope)
+        made: Callable[..., Any] = scope.pop("_run")
+        code: Any = made.__code__
+        parts = (code, code.co_consts, code.co_names, code.co_varnames, code.co_linetable, scope)
+        return made, sum(map(sys.getsizeof, parts)) + 2 * len(text)
+
+    def lines(self) -> Lines:
+        yield f"def _run(_r, {', '.join(self.op.roles)}):"
+        for line in self.head:
+            yield f"    {line}"
+        if self.based:
+            self.scope["_e"] = self.elem
+        else:
+            yield f"    _e = {self.first(self.main)}._elem"
+        guards = list(self.guards())
+        if guards:
+            yield f"    if not ({' and '.join(guards)}):"
+            yield f"        return _next(_r, {', '.join(self.op.roles)})"
+        yield from self.begin()
+        for name, p in self.places.items():
+            if p.status == "many":
+                yield f"    {p.value} = _tuple([_x._array for _x in {name}])"
+                yield from self.taken_each(name, p)
+                continue
+            for q in p.parts or (p,):
+                if q.status in ("own", "const"):
+                    yield f"    {q.value} = {q.x}._array"
+                elif q.status == "layer":
+                    yield f"    {q.value} = {self.kept(q)}"
+                elif q.status == "raw":
+                    if self.library.admit is not None:  # which raises for some arrays
+                        yield f"    _library.admit(_xp, {q.x})"
+                    yield f"    {q.value} = {q.x}"
+                if q.status == "own":
+                    yield from self.taken(q)
+        yield from self.call()
+        yield from self.finish()
+
+    def guards(self) -> Lines:
+        """The tests at the beginning."""
+        yield from self.tests
+        for name, p in self.places.items():
+            if p.status == "many":
+                if not self.based:
+                    yield f"_all([_x._elem is _e for _x in {name}])"
+                continue
+            given = self.given[positions(self.op)[name]]
+            for q, x in zip(p.parts or (p,), given if p.parts else (given,), strict=True):
+                yield from self.guard(q, x)
+        key = self.given[positions(self.op)["key"]] if self.keyed else ()
+        for q, x in zip(self.keyed, key if type(key) is tuple else (key,), strict=bool(self.keyed)):
+            yield from self.guard(q, x)
+
+    def guard(self, p: Place, given: Any) -> Lines:
+        yield from guards_of(p, self.main, given, self.name)
+
+    def begin(self) -> Lines:
+        """What is done before operands are taken apart."""
+        yield from ()
+
+    def kept(self, p: Place) -> str:
+        """The value of an array object of a lower level."""
+        return p.x
+
+    def taken(self, p: Place) -> Lines:
+        """Take apart what an operand has besides its value."""
+        yield from ()
+
+    def taken_each(self, name: str, p: Place) -> Lines:
+        """The same for the elements of a long list."""
+        yield from ()
+
+    def values(self) -> dict[str, str]:
+        """The expressions of the values of all parameters."""
+        return self.texts | {n: p.value for n, p in self.places.items()}
+
+    def called(self) -> dict[str, str]:
+        """The expressions of what is passed to the function."""
+        return self.expressed(self._called)
+
+    def expressed(self, of: Callable[[Place], str]) -> dict[str, str]:
+        """The expressions of all parameters, if `of` is that of an operand."""
+        key = {"key": self.key_text([of(p) for p in self.keyed])} if self.keyed else {}
+        return self.texts | key | {n: of(p) for n, p in self.places.items()}
+
+    def _called(self, p: Place) -> str:
+        """Beside an array object, a Tensor of the base level is passed on.
+
+        Nodes further in take its cell.
+        """
+        if p.status == "list":
+            return tuple_text(map(self._called, p.parts))
+        return p.x if self.deep and p.status == "const" else p.value
+
+    def first(self, p: Place) -> str:
+        """The text of an operand, the first of a long list."""
+        return p.x if p.x != "_x" else f"{self.long}[0]"
+
+    def call(self) -> Lines:
+        self.scope["_fn"] = (
+            inner_function(self.op) if self.deep else raw_function(self.library, self.op.name)
+        )
+        values = self.called()
+        if self.library.scalars:  # complex.__mul__ takes np.float64 for a float
+            arrays = [
+                f"_isinstance({p.value}, _float)" for p in self.all if p.array and not p.layer
+            ]
+            for (n, p), x in zip(self.places.items(), self.given, strict=False):
+                if p.status == "scalar" and type(x) is complex and arrays:
+                    values[n] = f"(_xp.asarray({n}) if {' or '.join(arrays)} else {n})"
+        yield f"    _y = {call_text(self.op, '_fn', values)}"
+
+    def finish(self) -> Lines:
+        """Wrap the result `_y` and record it."""
+        raise NotImplementedError
+
+    def result_elem(self, layered: bool, cls: Any = None) -> str:
+        """The text of the Element of the result, which has the dtype that it had at first."""
+        r: Element = self.result._elem
+        if r.run is None:
+            return "_e" if r is self.elem else self.name(r)
+        own = next((p for p in self.own if p.elem is r and p.x != "_x"), None)
+        return (
+            "_e"
+            if r is self.elem
+            else f"{own.x}._elem"
+            if own is not None
+            else f"{self.name(r.base)}.at(_e.run, _e.level, {layered}, {self.name(cls)})"
+        )
+
+    def is_certain(self) -> bool:
+        """Whether the signature decides the dtype of the result.
+
+        Other dtypes than that of all operands may depend on a setting of the library, and on more
+        than the dtypes of operands (JAX's weak types).
+        """
+        r: Element = self.result._elem
+        if "dtype" in self.op.roles and self.given[positions(self.op)["dtype"]] is not None:
+            return False
+        if self.op.kind == "nondifferentiable" and r.bool:
+            return True
+        others = [p.elem.base for p in self.all if p.array and not p.elem.bool]
+        same = r.floating and all(base is r.base for base in others)
+        return same and self.op.module.startswith("multigrad.")
+
+
+class PlaceTexts(Texts):
+    """The expressions for the names of rules in a runner.
+
+    scalar  the text of a Python scalar `{x}` as an array, or ""
+    """
+
+    def __init__(
+        self, writer: Writer, given: dict[str, str], ans: str, computed: str, scalar: str
+    ) -> None:
+        super().__init__(writer.op, given, writer.values(), ans, computed)
+        self.places, self.scalar = writer.places, scalar
+        self.library, self.name = writer.library, writer.name
+
+    def argument(self, name: str) -> str:
+        place = self.places.get(name)
+        if (
+            place is not None
+            and place.value == place.x
+            and place.status == "scalar"
+            and self.scalar
+        ):
+            return self.scalar.format(x=place.x)
+        return super().argument(name)
+
+    def metadata(self, name: str, what: str) -> str:
+        place = self.places[name]
+        if place.status == "many":
+            one = self._of(place.parts[0]._replace(value="_x"), what)
+            return f"_tuple([{one} for _x in {place.value}])"
+        if place.status == "list":
+            return tuple_text(self._of(p, what) for p in place.parts)
+        return self._of(place, what)
+
+    def _of(self, place: Place, what: str) -> str:
+        if what == "scalar":
+            return place.x if place.status == "scalar" else "None"
+        if not place.array:
+            return "None"
+        if what == "dtype":
+            return self.name(place.elem.dtype)
+        if what == "shape":
+            return f"{place.value}.shape"
+        if place.layer:
+            return f"_metadata({place.value}, {what!r})"
+        return f"{self.name(getattr(self.library, what))}(_xp, {place.value})"
+
+
+class TensorWriter(Writer):
+    """The writer for Tensors, whose result has a node.
+
+    edges   the operands that may have one
+    view    whether the result is a view: True, False, "layout" if the memory decides, "ask" if the
+            values of settings do, which the general path handles
+    """
+
+    common: ClassVar[dict[str, Any]] = Writer.common | {
+        "_Node": Node,
+        "_tick": tick,
+        "_mark": mark,
+        "_record": record,
+        "_rule_of": dynamic_rule,
+        "_residual": compute_while_recording,
+        "_constant": constant_like,
+    }
+
+    def __init__(
+        self, op: Op, plain_key: bool, values: Sequence[Any], top: Any, result: Any
+    ) -> None:
+        super().__init__(op, plain_key, values, top, result)
+        self.view = self._view()
+        self.made = "_View" if self.view in (True, "layout") else "_Tensor"
+        r: Any = getattr(result, "_elem", None)
+        self.plain = (
+            op.outputs == ()
+            and type(result) is (View if self.view in (True, "layout") else Tensor)
+            and r is not None
+            and not r.opaque
+            and r.level == self.elem.level
+            and r.layered is self.deep
+            and r.library is self.library
+            and op.name not in self.library.backend.rules
+            and not (self.view == "layout" and self.deep)
+        )
+        records = op.kind != "nondifferentiable" and (not self.plain or r.floating)
+        self.edges = (
+            [p for p in self.all if p.status == "own" and p.elem.floating] if records else []
+        )
+        self.many = any(p.status == "many" for p in self.places.values())
+
+    def _view(self) -> Any:
+        op = self.op
+        if self.plain_key:
+            return True
+        if op.view == "layout":
+            copy = self.given[positions(op)["copy"]] if "copy" in op.roles else None
+            return "layout" if copy is None else False if copy is True else "ask"
+        if not callable(op.view):
+            return op.view if op.view in (True, False) else "ask"
+        if set(list(op.roles)[1:]) <= DECIDED:
+            shown = shows(op, self.given)
+            return shown if shown in (True, False) else "ask"
+        if any(p.array for p in self.keyed):  # indexing with arrays makes a copy
+            return False
+        return "ask"
+
+    def call(self) -> Lines:
+        op, elem = self.op, self.elem
+        made = self.library.backend.kernels.get("constant")
+        compared = op.operator in ("lt", "le", "gt", "ge", "eq", "ne")
+        arrays = elem.floating and not self.deep and len(op.arrays) == 2
+        if made is not None and arrays and (op.kind == "elementwise" or compared):
+            for i, (n, p) in enumerate(list(self.places.items())):
+                if p.status == "scalar" and type(self.given[i]) in (float, int):
+                    dtype = self.name(elem.dtype)
+                    yield f"    _a{i} = {self.name(made)}(_xp, {p.x}, {dtype}, None)"
+                    self.places[n] = p._replace(value=f"_a{i}")
+        yield from super().call()
+
+    def _called(self, p: Place) -> str:
+        # the function of pow looks at the scalar, as its rule does
+        return p.x if p.status == "scalar" and self.op.name == "pow" else super()._called(p)
+
+    def begin(self) -> Lines:
+        if not self.based:
+            yield "    if _r is not True:"
+            yield f"        _r.looked({tuple_text(self.op.roles)})"
+
+    def kept(self, p: Place) -> str:
+        # the node may save it
+        return f"{p.x}._frozen()" if p.elem.kind.cls is None else p.x
+
+    def node(self, p: Place) -> str:
+        """The local variable of the node of an operand."""
+        return f"_n{p.value[2:]}"
+
+    def taken(self, p: Place) -> Lines:
+        if p in self.edges:
+            yield f"    {self.node(p)} = {p.x}._node"
+
+    def taken_each(self, name: str, p: Place) -> Lines:
+        if self.edges:
+            yield f"    _n{p.value[2:]} = _tuple([_x._node for _x in {name}])"
+
+    # ----- What the general path takes -----
+
+    def nodes_text(self, p: Place) -> str:
+        if p.status == "many":
+            return f"_n{p.value[2:]}" if self.edges else f"(None,) * {len(p.parts)}"
+        if p.status == "list":
+            return tuple_text(map(self.nodes_text, p.parts))
+        return self.node(p) if p in self.edges else "None"
+
+    def cells_text(self, p: Place) -> str:
+        if p.status == "many":
+            return f"_tuple([_x._cell for _x in {p.x}])"
+        if p.status == "list":
+            return tuple_text(map(self.cells_text, p.parts))
+        return p.cell
+
+    def key_cells(self) -> str:
+        """The cells of the entries of a key."""
+        if all(p.cell == "None" for p in self.keyed):
+            return "None"
+        cells = [p.cell for p in self.keyed]
+        return tuple_text(cells) if type(self.given[1]) is tuple else cells[0]
+
+    def apart(self) -> tuple[str, str, str]:
+        """The values, nodes and cells of all parameters."""
+        nodes, cells = [], []
+        for n in self.op.roles:
+            place = self.places.get(n)
+            nodes.append("None" if place is None else self.nodes_text(place))
+            cells.append(
+                self.cells_text(place)
+                if place is not None
+                else self.key_cells()
+                if n == "key" and not self.plain_key
+                else "None"
+            )
+        values = self.values()
+        return tuple_text(values[n] for n in self.op.roles), tuple_text(nodes), tuple_text(cells)
+
+    def generally(self) -> str:
+        values, nodes, cells = self.apart()
+        roles, top = tuple_text(self.op.roles), self.first(self.main)
+        return f"return _record(_op, {values}, {nodes}, {cells}, _y, {top}, {roles})"
+
+    # ----- Finish -----
+
+    def finish(self) -> Lines:
+        op, generally = self.op, self.generally()
+        if not self.plain:
+            yield f"    {generally}"
+            return
+        tests = list(self.surprises())
+        if tests:
+            yield f"    if {' or '.join(tests)}:"
+            yield f"        {generally}"
+        yield f"    _t = _new({self.made})"
+        yield "    _t._array = _y"
+        yield f"    _t._elem = {self.result_elem(self.deep)}"
+        if self.made == "_View":
+            first = next(iter(op.roles))
+            yield f"    _t._cell = _c = {first}._cell"
+            yield "    _t._seen = _c[-1] if _c else 0"
+            yield from self.ask()
+            further = tuple_text(self.values()[n] for n in list(op.roles)[1:])
+            yield f"    _t._view = ({first}, _op, {further}, None, not not _r)"
+        else:
+            yield "    _t._cell = _c = []"
+        if not self.edges:
+            yield "    _t._node = None"
+            yield "    return _t"
+            return
+        nodes = [] if self.many else [self.node(p) for p in self.edges]
+        none = [f"{n} is None" for n in nodes] or list(self.none_of_many())
+        yield f"    if {' and '.join(none)}:"
+        yield "        _t._node = None"
+        yield "        return _t"
+        if self.made != "_View":
+            yield from self.ask()
+        made = (
+            "_t"
+            if is_flat(op)
+            else "_t if _r is False else _mark(_t)"
+            if self.based
+            else "_mark(_t)"
+        )
+        pad = "    " * (self.made != "_View")
+        yield f"{pad}    if not _r:"
+        yield f"{pad}        _t._node = None"
+        yield f"{pad}        return {made}"
+        yield "    _t._node = _m = _new(_Node)"
+        yield "    _m.seq = _tick()"
+        if self.many:
+            yield from self.any_pattern("    ")
+        elif len(nodes) == 1:
+            yield from self.pattern((True,), "    ")
+        elif len(nodes) == 2:
+            yield f"    if {nodes[1]} is None:"
+            yield from self.pattern((True, False), "        ")
+            yield f"    elif {nodes[0]} is None:"
+            yield from self.pattern((False, True), "        ")
+            yield "    else:"
+            yield from self.pattern((True, True), "        ")
+        else:
+            yield f"    if {' and '.join(f'{n} is not None' for n in nodes)}:"
+            yield from self.pattern((True,) * len(nodes), "        ")
+            yield "    else:"
+            yield from self.any_pattern("        ")
+        yield "    if _r is not True:"
+        yield f"        _r.recorded(_m, {tuple_text(op.roles)}, _t)"
+        yield "    return _t"
+
+    def none_of_many(self) -> Lines:
+        """The tests that no operand has a node, if one is a long list."""
+        yield f"not _any({self.nodes_text(self.places[self.long])})"
+        yield from (f"{self.node(p)} is None" for p in self.edges if p.x != "_x")
+
+    def surprises(self) -> Lines:
+        """The tests for results that only the general path wraps."""
+        op, library = self.op, self.library
+        if self.view == "ask":
+            yield f"_shows(_op, {tuple_text(op.roles)})"
+        if self.deep:
+            yield "_type(_y) not in _fresh"
+        elif not op.module.startswith("multigrad."):
+            yield "_kinds.get(_type(_y)) is not _library"
+        if not self.is_certain():
+            yield f"_y.dtype != {self.name(self.result._elem.dtype)}"
+        if self.view == "layout":
+            yield f"not {self.name(library.is_c_contiguous)}(_xp, {self.main.value})"
+            if not library.mutable:
+                yield f"_type({self.main.x}) is _View"
+        # a function that is not the library's may return its argument, which then is a view
+        own = op.forward is None and op.module.startswith("multigrad.")
+        if self.made != "_View" and (callable(op.view) or not own):
+            yield from (
+                f"_y is {p.value}"
+                for n, p in self.places.items()
+                if op.roles[n] == "array" and p.array
+            )
+
+    def ask(self) -> Lines:
+        """Write the test whether the level records."""
+        yield "    if _r is not True:"
+        yield (
+            "        _r = _r if _r.tells else _r.base"
+            if self.based
+            else "        _r = _r.at(_e.run, _e.level)"
+        )
+
+    def pattern(self, wants: Sequence[bool], pad: str) -> Lines:
+        """Fill in the node, for these wanted gradients of `edges`."""
+        op = self.op
+        moved = [p for p, w in zip(self.edges, wants, strict=True) if w]
+        needs = tuple(
+            tuple(q in moved for q in p.parts) if p.status == "list" else p in moved
+            for p in (self.places[n] for n in op.arrays)
+        )
+        r = self.result._elem
+        arrays = [p for p in self.all if p.array]
+        if conforms(op) or any(p.elem.base is not r.base for p in moved):
+            yield from self.node_lines(needs, True, moved, pad)
+        elif len(arrays) == 1:
+            yield from self.node_lines(needs, False, moved, pad)
+        else:
+            shapes = [f"{p.value}.shape" for p in moved] + ["_y.shape"] * (len(moved) < len(arrays))
+            yield f"{pad}if {' == '.join(shapes)}:"
+            yield from self.node_lines(needs, False, moved, pad + "    ")
+            yield f"{pad}else:"
+            yield from self.node_lines(needs, True, moved, pad + "    ")
+
+    def node_lines(self, needs: Any, conform: bool, moved: Sequence[Place], pad: str) -> Lines:
+        op, library = self.op, self.library
+        rule = pullback_of(op, needs, self.result._elem.complex, conform, library)
+        saved, cells = [], []
+        for name, source in zip(rule.plan, rule.sources, strict=True):
+            numeric = op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
+            texts = PlaceTexts(
+                self,
+                {"xp": "_library"},
+                "_y",
+                "_residual(_op, {name!r}, {taken})",
+                "_constant({x}, _t)" if numeric else "",
+            )
+            saved.append(texts.text(name))
+            if source is not None:
+                cells.append(self.cell(name))
+        if "key" in rule.plan and (key_cells := self.key_cells()) != "None":
+            cells.append(key_cells)
+        yield f"{pad}_m.rule = {self.name(rule)}"
+        yield f"{pad}_m.saved = {tuple_text(saved)}"
+        alone = cells[0] if len(cells) == 1 else tuple_text(cells)
+        yield f"{pad}_m.cells = {alone if cells else None}"
+        nexts = [self.node(p) for p in moved]
+        yield f"{pad}_m.next = {nexts[0] if rule.single else tuple_text(nexts)}"
+
+    def cell(self, name: str) -> str:
+        place = self.places.get(name)
+        if name == "ans" or self.made == "_View":
+            return "_c"
+        return "None" if place is None else self.cells_text(place)
+
+    def needs_text(self, p: Place) -> str:
+        """The text of whether a gradient is wanted for a parameter."""
+        if p.status == "many":
+            return f"_tuple([_x is not None for _x in {self.nodes_text(p)}])"
+        if p.status == "list":
+            return tuple_text(map(self.needs_text, p.parts))
+        return f"{self.node(p)} is not None" if p in self.edges else "False"
+
+    def any_pattern(self, pad: str) -> Lines:
+        """Fill in the node for the gradients that are wanted now."""
+        op = self.op
+
+        values, _, cells = self.apart()
+        self.scope["_rules"] = {}
+        yield f"{pad}_needs = {tuple_text(self.needs_text(self.places[n]) for n in op.arrays)}"
+        yield f"{pad}_m.rule, _save, _track = _rule_of(_rules, _op, _needs, _t._elem)"
+        yield f"{pad}_m.saved = _save({values}, _y, _t, _library)"
+        yield f"{pad}_m.cells = _track({cells}, (_c,))"
+        flat = ", ".join(
+            f"*{self.nodes_text(p)}" if p.parts else self.nodes_text(p)
+            for p in (self.places[n] for n in op.arrays)
+        )
+        yield f"{pad}_next_ = [_x for _x in ({flat},) if _x is not None]"
+        yield f"{pad}_m.next = _next_[0] if _m.rule.single else _tuple(_next_)"
+
+
+writers: dict[Any, type[Writer]] = {None: TensorWriter}
+"""The writer of a class of layers; None stands for Tensors."""
+
+
+def write_by(writer: type[Writer], cls: type) -> None:
+    """Let `writer` write the runners whose highest operand is of a class of layers."""
+    writers[cls] = writer
