@@ -355,7 +355,7 @@ def multiply() -> Drawing:
             RED,
             "make the node",
             "a number, the rule, the arrays that it takes, their version cells, the parents",
-            "_t._node = _m = _new(_Node)\n"
+            "_t._node = _m = _Node()\n"
             "_m.seq = _tick()\n"
             "_m.saved = (_a1, _a0, )\n"
             "_m.cells = (x2._cell, x1._cell, )\n"

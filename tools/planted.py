@@ -38,8 +38,9 @@ class Defect(NamedTuple):
 DEFECTS: dict[str, Defect] = {
     "a lost version cell of a constant": Defect(
         "multigrad/dispatch/writer.py",
-        "            if source is not None:\n                cells.append(self.cell",
-        "            if source is not None and name != op.arrays[-1]:\n                cells.append(self.cell",
+        "            if source is not None:\n                cells.append",
+        "            if source is not None and name != op.arrays[-1]:\n"
+        "                cells.append",
     ),
     "memory of a constant that does not move before a write": Defect(
         "multigrad/memory/views.py",

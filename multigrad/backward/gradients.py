@@ -68,7 +68,7 @@ def _roots(
     top: Tensor = highest(outputs)
     roots = []
     for i, (t, g) in enumerate(zip(outputs, grads, strict=True)):
-        if t._level != top._level:
+        if t._elem.level != top._elem.level:
             raise GradientError(
                 f"element {i} of tensors belongs to another transformation than the other "
                 "outputs; differentiate them apart"
@@ -80,7 +80,7 @@ def _roots(
                 if isinstance(value, Layer) and value._level >= t._level
                 else wrap_at(t, value)
             )
-        elif isinstance(value, Tensor) and value._level == t._level:
+        elif isinstance(value, Tensor) and value._elem.level == t._elem.level:
             value = value._array
         roots.append((t._node, value))
     return roots, top
@@ -265,7 +265,9 @@ def backward(
             )
             return
         create_graph = _flag("backward", "create_graph", create_graph)
-        wanted = _inputs(inputs, "backward")
+        wanted = _inputs(
+            list(inputs.values()) if isinstance(inputs, Mapping) else inputs, "backward"
+        )
         outputs = _sequence(tensors)
         if not outputs:
             return
@@ -343,7 +345,7 @@ def _node_of(t: Tensor | GradientEdge) -> Node | None:
 def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     if inputs is None:
         return None
-    targets = _sequence(list(inputs.values()) if isinstance(inputs, Mapping) else inputs)
+    targets = _sequence(inputs)
     if not targets:
         raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
     for t in targets:
@@ -474,7 +476,7 @@ def grad(
             FutureWarning,
             stacklevel=program(),
         )
-    if isinstance(inputs, Mapping):
+    if not isinstance(inputs, (Tensor, list)) and isinstance(inputs, Mapping):
         values = grad(
             outputs,
             list(inputs.values()),
@@ -501,17 +503,7 @@ def grad(
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-
-    def differentiate(gradients: list[Any]) -> Pass:
-        return _differentiate(
-            given_outputs,
-            gradients,
-            wanted,
-            retain_graph,
-            create_graph,
-            not only_inputs,
-        )
-
+    settings = wanted, retain_graph, create_graph, not only_inputs
     if is_grads_batched:
         _check_batches(given_outputs, given)
         if not only_inputs:
@@ -519,9 +511,9 @@ def grad(
                 "grad() cannot accumulate batches of gradients into the other leaves: leave out "
                 "only_inputs=False"
             )
-        p = in_batches(differentiate, given)
+        p = in_batches(lambda batch: _differentiate(given_outputs, batch, *settings), given)
     else:
-        p = differentiate(given)
+        p = _differentiate(given_outputs, given, *settings)
     assert p.targets is not None
     results = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
     p.targets = None  # the list holds the only reference to what it has
@@ -550,7 +542,7 @@ def _differentiate(
                 "One of the differentiated Tensors does not require grad. Call its "
                 "requires_grad_() before the outputs are computed from it."
             )
-        if t._level < top._level:
+        if t._elem.level < top._elem.level:
             raise GradientError(
                 "One of the differentiated Tensors was created outside of the running "
                 "transformation, whose values are constants to it. Pass it as an argument of "
@@ -630,11 +622,11 @@ def _result(
     if isinstance(t, GradientEdge):
         t = p.like
     g = owned(gradients, t)
-    if isinstance(g, Layer) and g._level >= t._level:
-        return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     if not isinstance(g, Layer):
         library = t._elem.library
         g = library.place_like(library.xp, g, innermost(t))
+    elif g._level >= t._level:
+        return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
     return mark(wrap_at(t, g))
 
 

@@ -52,24 +52,23 @@ def survey(
 
     None if all nodes are needed: the roots lead to no other leaves, and the targets are leaves.
     """
-    lowest = min(node.seq for node in targets)
+    lowest = min(map(_number, targets))
     seen: set[Node] = set()
     stack = [node for node, _ in roots]
     all_lead_there = leaves_only
     while stack:
         node = stack.pop()
-        if node in seen:
-            continue
-        if node.seq < lowest:
-            all_lead_there = False
-            continue
-        seen.add(node)
-        parents = node.next
-        if type(parents) is tuple:
-            stack += parents
-            all_lead_there = all_lead_there and (bool(parents) or node in targets)
-        else:
-            stack.append(parents)
+        while node not in seen:
+            if node.seq < lowest:
+                all_lead_there = False
+                break
+            seen.add(node)
+            parents = node.next
+            if type(parents) is tuple:
+                stack += parents
+                all_lead_there = all_lead_there and (bool(parents) or node in targets)
+                break
+            node = parents
     if all_lead_there:
         return None
     needed = set(targets)

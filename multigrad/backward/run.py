@@ -36,6 +36,7 @@ from ..core.level import (
     undo,
 )
 from ..core.passes import Pass
+from ..core.pullback import apart
 from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
 from ..errors import GradientError
@@ -43,6 +44,9 @@ from ..memory.accumulation import accumulate, astype, widened
 from ..observe import OFF, PASS, STEP, Call, gate
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .reach import reach, survey
+
+MISSING: Any = object()
+"""Stands for the gradient of a node that has received none yet."""
 
 
 def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
@@ -66,17 +70,16 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
 
         The second contribution makes a new array, later ones are added in place.
         """
-        if node not in buffers:
+        total = buffers.get(node, MISSING)
+        if total is MISSING:
             buffers[node] = g
             heappush(heap, (-node.seq, node))
-        elif g is None or buffers[node] is None:
-            buffers[node] = buffers[node] if g is None else g
+        elif g is None or total is None:
+            buffers[node] = total if g is None else g
         elif p.raw and node in owned:
-            total = buffers[node]
             total += g
             buffers[node] = total
         else:
-            total = buffers[node]
             if narrow_seen[0]:
                 total = widened(node, total, narrow)
             buffers[node] = total + g if p.raw else added(total, g)
@@ -135,7 +138,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 raise GradientError(FREED)
             if node.seq < last_write[0] and node.cells is not None:
                 check_versions(node)
-            gradients = rule.vjp(rule.xp, g, *saved) if direct else lift(node, saved, g, p)
+            gradients = rule.vjp(rule.xp, g, saved) if direct else lift(node, saved, g, p)
             if not keep and rule.saves:
                 node.saved = node.cells = None
         parents = node.next
@@ -309,10 +312,10 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
         g = None
         gradients = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
-        gradients = rule.vjp(node.library.xp, partial(node.propagate, g, p), *saved)
+        gradients = rule.vjp(node.library.xp, partial(node.propagate, g, p), saved)
     else:
         if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
-            gradients = rule.vjp(node.library.xp, g, *saved)
+            gradients = rule.vjp(node.library.xp, g, saved)
         elif p.told and type(node) is not Node:
             # the operations of the rule, not those of hooks, are marked as part of it
             gradients = observe.within(_lifted, node, saved, g, p)
@@ -360,7 +363,7 @@ def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]
         buffers[node][pick.number] = g if before is None else added(before, g)
 
 
-def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
+def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
     """Run the rule of a node on layers.
 
     This is needed under create_graph, or if the value of a Tensor is itself a layer.
@@ -369,26 +372,26 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     if p.create_graph:
         given = [
             _recorded(node, value, source, p)
-            for value, source in zip(saved, rule.sources, strict=True)
+            for value, source in zip(apart(saved), rule.sources, strict=True)
         ]
     elif (
         isinstance(g, Layer)
         or (type(g) is tuple and _any_layer(g))
-        or (not p.raw and _any_layer(saved))
+        or (not p.raw and _any_layer(apart(saved)))
     ):
         given = [
             value if source is None or isinstance(value, Layer) else lifted(value)
-            for value, source in zip(saved, rule.sources)
+            for value, source in zip(apart(saved), rule.sources)
         ]
     else:
-        return rule.vjp(node.library.xp, g, *saved)
+        return rule.vjp(node.library.xp, g, saved)
     if not isinstance(g, Layer):
         g = lifted(g)
     # constants of the rule must not belong to a transformation that runs now and is unrelated to
     # the node
     token = go_outside(None)
     try:
-        gradients = rule.vjp(node.library.bound, g, *given)
+        gradients = rule.vjp(node.library.bound, g, rule.together(given))
     finally:
         come_back(token)
     if p.create_graph:
@@ -398,11 +401,11 @@ def _lifted(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
     return tuple([strip(x) if isinstance(x, Tensor) else x for x in gradients])
 
 
-def _timed(node: Node, saved: tuple[Any, ...], g: Any, p: Pass) -> Any:
+def _timed(node: Node, saved: Any, g: Any, p: Pass) -> Any:
     """Run the rule of a node, and report its times to the observer, which takes times only."""
     observer, start = p.told[0], perf_counter_ns()
     try:
-        return node.rule.vjp(node.rule.xp, g, *saved) if p.raw else _lifted(node, saved, g, p)
+        return node.rule.vjp(node.rule.xp, g, saved) if p.raw else _lifted(node, saved, g, p)
     finally:
         if observer.timed is not None and not observer.ended:
             observer.timed(node, start, perf_counter_ns(), None)

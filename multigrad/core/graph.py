@@ -19,6 +19,7 @@ from .. import locks
 from ..errors import GradientError
 from ..provided import wanted
 from .level import Layer, alive, running
+from .pullback import apart
 
 if TYPE_CHECKING:
     from .element import Library
@@ -35,7 +36,8 @@ class Node:
 
     seq     its number on the clock
     rule    the Pullback
-    saved   the saved arguments of the pullback, None once freed
+    saved   the saved arguments of the pullback: the array if it is `alone`, else a tuple; None once
+            freed
     cells   the version cells of saved arrays: one list, or a tuple of them
     next    the parent, or the tuple of parents if the pullback returns several gradients
     extra   hooks and metadata, or None; only the classes below have this slot
@@ -48,7 +50,7 @@ class Node:
     hidden = False  # whether its Tensors are constants to users, and passes end at it
     seq: int
     rule: Pullback
-    saved: tuple[Any, ...] | None
+    saved: Any
     cells: Any
     next: Any
     extra: Any
@@ -606,10 +608,10 @@ _slot: Any = Node.__dict__["saved"]
 
 
 def _saved_layers(saved: Any) -> Iterator[Layer]:
-    for x in saved or ():
-        if isinstance(x, Layer):
-            yield x
-        elif type(x) is tuple:
+    if isinstance(saved, Layer):
+        yield saved
+    elif type(saved) is tuple:
+        for x in saved:
             yield from _saved_layers(x)
 
 
@@ -648,7 +650,7 @@ def _describe(node: Node, cell: list[int]) -> str:
     if not places:  # an array inside an indexing key, whose cells follow the others
         return f"an index array of {node.name()}"
     i = places[0]
-    value, source = (node.saved or ())[i], node.rule.sources[i]
+    value, source = apart(node.saved)[i], node.rule.sources[i]
     text = (
         _shown(node.library, value)
         if hasattr(value, "shape")

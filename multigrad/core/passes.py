@@ -9,6 +9,8 @@ from ..observe import Observer
 from .graph import AccumulateGrad, Node
 from .tensor import Tensor
 
+_LEAVES = {AccumulateGrad}
+
 
 class Pass:
     """One backward pass: its settings, its targets, its results.
@@ -74,9 +76,7 @@ class Pass:
         self.accumulate_others = accumulate_others
         self.accumulate_targets = False
         self.leaves = every or (
-            targets is not None
-            and not accumulate_others
-            and all(type(node) is AccumulateGrad for node in targets)
+            targets is not None and not accumulate_others and set(map(type, targets)) <= _LEAVES
         )
         self.every = every
         elem = like._elem

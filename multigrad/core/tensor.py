@@ -678,7 +678,8 @@ def wrap_in(run: Transformation | None, level: int, x: Any) -> Tensor:
 
 def wrap_at(like: Tensor, x: Any) -> Tensor:
     """A constant Tensor of the level of `like` around `x`."""
-    return wrap_in(like._elem.run, like._elem.level, x)
+    elem = like._elem
+    return wrap(x) if elem.run is None else wrap_in(elem.run, elem.level, x)
 
 
 def wrap_new(x: Any) -> Tensor:

@@ -74,7 +74,7 @@ They are dropped after forward, since an output among them would keep its own no
 
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
-_PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate: propagate(), (), False, ())
+_PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
 
 
 class BackwardCFunction(FunctionCtx):

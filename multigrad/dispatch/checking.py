@@ -18,7 +18,7 @@ from ..core.computed import following
 from ..core.element import by_type, library_of
 from ..core.graph import Node, OutputNode, tick
 from ..core.level import Layer, Standing
-from ..core.pullback import Pullback
+from ..core.pullback import Pullback, apart
 from ..errors import MultigradError
 from ..registry import Op
 from .explaining import failed
@@ -264,7 +264,7 @@ def _within(x: Any) -> tuple[Any, Any, Any]:
 
 
 def _saved(node: Any) -> dict[str, Any]:
-    return dict(zip(node.rule.plan, node.saved, strict=True))
+    return dict(zip(node.rule.plan, apart(node.saved), strict=True))
 
 
 def _packed(x: Any) -> bool:

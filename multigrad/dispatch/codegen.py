@@ -16,6 +16,7 @@ from ..errors import MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import shape_tangent
+from .generated import tuple_text
 from .names import Texts, info, meanings, metadata, value
 from .pullbacks import missing_rule, pullback
 from .residuals import compute_while_recording
@@ -94,9 +95,9 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
         "constant": constant_like,
     }
     generated.run(
-        f"def save(v, ans, like, library): return ({''.join(f'{text}, ' for text in saved)})\n"
+        f"def save(v, ans, like, library): return {saved[0] if rule.alone else tuple_text(saved)}\n"
         "def track(c, t): return "
-        f"{cells[0] if len(cells) == 1 else '(' + ''.join(f'{text}, ' for text in cells) + ')'}",
+        f"{cells[0] if len(cells) == 1 else tuple_text(cells)}",
         f"multigrad what {op.name} keeps",
         scope,
     )
@@ -121,7 +122,7 @@ def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) 
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
     given = {"xp": xp}
-    grads = rule.vjp(xp, g, *(value(op, n, given, values, ans) for n in rule.plan))
+    grads = rule.vjp(xp, g, rule.together([value(op, n, given, values, ans) for n in rule.plan]))
     flat = iter((grads,) if rule.single else grads)
     return tuple(
         tuple(next(flat) if n else None for n in need)

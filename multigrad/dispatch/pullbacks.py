@@ -8,11 +8,11 @@ taking the real part for a real argument, and casting to the argument's dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.graph import expose
-from ..core.pullback import Needs, Pullback
+from ..core.pullback import Needs, Pullback, apart, is_alone
 from ..errors import GradientError, MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
@@ -45,8 +45,11 @@ def pullback(
     body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
     head = "".join(f"        {line}\n" for line in source.head)
     given = ", ".join(f"{n!r}: {n}" for n in ("g", *source.plan))
+    sources = _sources(op, needs, source.plan)
+    alone = is_alone(op, sources)
+    taken = f"    {', '.join(source.plan)}, = _saved\n" if source.plan and not alone else ""
     text = (
-        f"def vjp({', '.join(['xp', 'g', *source.plan])}):\n"
+        f"def vjp(xp, g, {source.plan[0] if alone else '_saved'}):\n{taken}"
         "    try:\n"
         f"{head}        return {body}\n"
         "    except Exception as error:\n"
@@ -61,7 +64,7 @@ def pullback(
         vjp: Callable[..., Any] = source.scope["vjp"]
         return vjp
 
-    return Pullback(op, needs, make, tuple(source.plan), single, _sources(op, needs, source.plan))
+    return Pullback(op, needs, make, tuple(source.plan), single, sources)
 
 
 @per_operation
@@ -70,10 +73,19 @@ def pullback_of(
 ) -> Pullback:
     """The pullback for nodes whose arrays are of that library."""
     rule = pullback(op, needs, complex_, conform, overrides)
+    kernel = library.backend.kernels.get("rule")
+
+    def make() -> Callable[..., Any]:
+        vjp = rule.vjp
+        if kernel is None:
+            return vjp
+        made = kernel(library.xp, op.name, lambda xp, g, *saved: vjp(xp, g, rule.together(saved)))
+        return lambda xp, g, saved: made(xp, g, *apart(saved))
+
     return Pullback(
         op,
         needs,
-        lambda: library.backend.kernel("rule")(library.xp, op.name, rule.make()),
+        make,
         rule.plan,
         rule.single,
         rule.sources,
@@ -277,17 +289,36 @@ def scaled(g: str, number: complex, xp: str, name: Callable[[Any], str]) -> str:
     return f"{xp}.zeros_like({g})" if number == 0 else f"{g} * {name(number)}"
 
 
+def called(fn: Any, given: Sequence[str], name: Callable[[Any], str]) -> str:
+    """The text of a call of a rule, or only of the argument that the rule returns as it is."""
+    code = getattr(fn, "__code__", None)
+    if code is not None and code.co_argcount == len(given):
+        for i, text in enumerate(given):
+            if code.co_code == _returning(len(given), i):
+                return text
+    return f"{name(fn)}({', '.join(given)})"
+
+
+@cache
+def _returning(count: int, i: int) -> bytes:
+    """The code of a function that returns the `i`-th of its parameters."""
+    names = [f"x{k}" for k in range(count)]
+    function: Any = eval(f"lambda {', '.join(names)}: {names[i]}")
+    code: bytes = function.__code__.co_code
+    return code
+
+
 def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
     if not callable(rule.fn):
         return scaled("g", rule.fn.conjugate(), "xp", source.name)
     source.use(*rule.keeps)
-    function = source.name(rule.fn)
-    if "g" not in rule.takes:
-        call = f"{function}({', '.join(rule.takes)})"
-        return f"g * xp.conj({call})" if complex_ else f"g * {call}"
-    if not complex_:
-        return f"{function}({', '.join(rule.takes)})"
-    return f"xp.conj({function}({', '.join('xp.conj(g)' if n == 'g' else n for n in rule.takes)}))"
+    conj = complex_ and "g" in rule.takes
+    call = called(
+        rule.fn, ["xp.conj(g)" if conj and n == "g" else n for n in rule.takes], source.name
+    )
+    if "g" in rule.takes:
+        return f"xp.conj({call})" if complex_ else call
+    return f"g * xp.conj({call})" if complex_ else f"g * {call}"
 
 
 def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:

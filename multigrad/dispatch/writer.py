@@ -589,7 +589,7 @@ class TensorWriter(Writer):
         yield f"{pad}    if not _r:"
         yield f"{pad}        _t._node = None"
         yield f"{pad}        return {made}"
-        yield "    _t._node = _m = _new(_Node)"
+        yield "    _t._node = _m = _Node()"
         yield "    _m.seq = _tick()"
         if self.many:
             yield from self.any_pattern("    ")
@@ -689,7 +689,7 @@ class TensorWriter(Writer):
         if "key" in rule.plan and (key_cells := self.key_cells()) != "None":
             cells.append(key_cells)
         yield f"{pad}_m.rule = {self.name(rule)}"
-        yield f"{pad}_m.saved = {tuple_text(saved)}"
+        yield f"{pad}_m.saved = {saved[0] if rule.alone else tuple_text(saved)}"
         alone = cells[0] if len(cells) == 1 else tuple_text(cells)
         yield f"{pad}_m.cells = {alone if cells else None}"
         nexts = [self.node(p) for p in moved]

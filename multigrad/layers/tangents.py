@@ -18,7 +18,7 @@ from ..dispatch.codegen import raw_function, zero
 from ..dispatch.conform import shape_tangent
 from ..dispatch.generated import call_text, tuple_text
 from ..dispatch.names import arrays_taken
-from ..dispatch.pullbacks import missing_rule, scaled
+from ..dispatch.pullbacks import called, missing_rule, scaled
 from ..dispatch.residuals import compute
 from ..dispatch.signature import Place
 from ..dispatch.writer import Lines, PlaceTexts, Unwritten, Writer
@@ -283,7 +283,7 @@ class DualWriter(Writer):
     def rule_text(self, rule: Rule, raw: bool = False) -> str:
         """The call of a rule; `raw`: on the raw arrays, although a tangent may be a layer."""
         texts = _RuleTexts(self, self.high and not raw)
-        return f"{self.name(rule.fn)}({', '.join(map(texts.text, rule.takes))})"
+        return called(rule.fn, list(map(texts.text, rule.takes)), self.name)
 
     def linear(self, moving: Sequence[str], pad: str) -> Lines:
         """The operation itself, on the tangents of the arguments that have a rule."""

@@ -16,7 +16,7 @@ from ..core.level import Layer
 from ..core.tensor import Tensor
 from ..dispatch.codegen import positions
 from ..errors import GradientError
-from .saved import slot
+from .saved import stored
 
 NOTE = "fingerprints"
 
@@ -42,7 +42,7 @@ def take(node: Node, operands: tuple[Any, ...]) -> bool:
     """
     if all(isinstance(x, Tensor) and x._elem.run is None for x in operands):
         return False
-    saved = None if node.unchecked else slot.__get__(node)
+    saved = None if node.unchecked else stored(node)
     taken = [
         Fingerprint(place, part, _digest(library, x))
         for place, part, x, library in (_raw(node, saved, operands) if saved else ())
@@ -58,7 +58,7 @@ def modified(node: Node) -> str:
     What a version cell tells is left to the pass, which raises.
     """
     taken: list[Fingerprint] = getattr(node, "noted", {}).get(NOTE, [])
-    saved: Any = slot.__get__(node) if taken and not node.unchecked else None
+    saved: Any = stored(node) if taken and not node.unchecked else None
     for place, part, before in taken if saved is not None else ():
         x = saved[place] if part is None else saved[place][part]
         library = library_of(x)

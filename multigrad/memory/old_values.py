@@ -17,9 +17,10 @@ from ..core.element import SCALARS
 from ..core.graph import Node, flat_cells, written_after
 from ..core.level import Layer
 from ..core.nested import put_together, taken_apart
+from ..core.pullback import apart
 from ..core.tensor import element_of
 from ..observe import gate
-from .saved import Keeper, Take, slot
+from .saved import Keeper, Take, store, stored
 
 Copy = Callable[[Any], Any]
 
@@ -46,25 +47,25 @@ def _keeps_old(node: Node, cell: list[int], copied: Copy) -> bool:
     """Whether a node keeps copies; False if what it keeps has changed meanwhile."""
     given = node.cells
     # of values packed by hooks, what the hooks return
-    saved = node.saved if node.unchecked else slot.__get__(node)
-    if not saved or not any(c is cell for c in flat_cells(given)):
+    saved = node.saved if node.unchecked else stored(node)
+    if saved is None or not any(c is cell for c in flat_cells(given)):
         return True
     rule = node.rule
     places = [i for i, source in enumerate(rule.sources) if source is not None]
     # the cells of index arrays follow the others
     places += [i for i, name in enumerate(rule.plan) if rule.op.roles.get(name) == "plain"]
     cells = (given,) if type(given) is list else given
-    kept = list(saved)
+    kept = list(apart(saved))
     for i, nested in zip(places, cells, strict=False):
         kept[i] = _kept(kept[i], nested, cell, copied)
-    values, left = tuple(kept), without(given, cell, [])
+    left = without(given, cell, [])
     if node.cells is not given:  # what ran in between, such as a signal handler, has written
         return False
     node.cells = left
     if node.unchecked:
-        node.saved = values
+        node.saved = rule.together(kept)
     else:
-        slot.__set__(node, values)
+        store(node, kept)
     return True
 
 

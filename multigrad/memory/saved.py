@@ -26,7 +26,7 @@ from ..core.graph import (
 )
 from ..core.level import Layer, innermost
 from ..core.nested import NestedLayer, put_together, taken_apart
-from ..core.pullback import Pullback
+from ..core.pullback import Pullback, apart
 from ..core.tensor import Tensor, wrap, wrap_at
 from ..dispatch.codegen import positions
 from ..errors import GradientError
@@ -41,6 +41,17 @@ Take = Callable[[Tensor], "Packed"]
 _new: Any = object.__new__
 slot: Any = Node.__dict__["saved"]
 """The slot `saved` of a node, even if its class overrides the attribute."""
+
+
+def stored(node: Node) -> Any:
+    """The tuple of what is in the slot `saved` of a node, None once freed."""
+    saved = slot.__get__(node)
+    return None if saved is None else apart(saved)
+
+
+def store(node: Node, values: Sequence[Any] | None) -> None:
+    slot.__set__(node, None if values is None else node.rule.together(values))
+
 
 disabled: ContextVar[str | None] = ContextVar(
     "multigrad.saved_tensors_hooks_disabled", default=None
@@ -83,10 +94,9 @@ class Keeper(Observer):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         self.look(operands)
-        saved = slot.__get__(node)
+        saved, rule = stored(node), node.rule
         if not saved or node.unchecked or _is_left(self):
             return
-        rule = node.rule
         first: Tensor = (
             result
             if isinstance(result, Tensor)
@@ -403,19 +413,19 @@ def _closed(value: Any, before: Any) -> Any:
     return before.again(value) if isinstance(before, Packed) else value
 
 
-def _unpacked(node: Node) -> tuple[Any, ...] | None:
-    saved = slot.__get__(node)
+def _unpacked(node: Node) -> Any:
+    saved = stored(node)
     if saved is None:
         return None
     values = list(saved)
     for i, _, _ in _arrays(node.rule):
         x = saved[i]
         values[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
-    return tuple(values)
+    return node.rule.together(values)
 
 
-def _repack(node: Node, value: tuple[Any, ...] | None) -> None:
-    slot.__set__(node, None if value is None else tuple(map(_closed, value, slot.__get__(node))))
+def _repack(node: Node, value: Any) -> None:
+    store(node, None if value is None else list(map(_closed, apart(value), stored(node))))
 
 
 _through_hooks = property(_unpacked, _repack)
@@ -459,7 +469,7 @@ class PackedLaterMultiNode(MultiNode):
 
 
 def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
-    slot.__set__(node, tuple(saved))
+    store(node, saved)
     kind = type(node)
     if kind is Node:
         node.extra = None
@@ -500,7 +510,7 @@ def show(node: Node, name: str) -> Any:
         return None
     i = node.rule.plan.index(name)
     source = node.rule.sources[i]
-    value = saved[i]
+    value = apart(saved)[i]
     if source is None:
         return value
     if node.cells is not None and not node.unchecked:
@@ -553,7 +563,7 @@ HOOKED = (
 def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     """Let a pair of hooks pack a value that an operation has saved under this name."""
     i = node.rule.plan.index(name) if name in node.rule.plan else None
-    saved = slot.__get__(node)
+    saved = stored(node)
     if saved is None:
         raise GradientError(
             "Calling register_hooks on a saved tensor after it has been freed. Saved "

@@ -123,8 +123,8 @@ elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each el
 elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.")
 elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x},
             doc="One divided by each element.")
-elementwise("square(x, /)", x=lambda xp, x: 2 * x, doc="The square of each element.")
-elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2 * ans),
+elementwise("square(x, /)", x=lambda xp, x: 2.0 * x, doc="The square of each element.")
+elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2.0 * ans),
             doc="The principal square root of each element. The gradient at 0 is inf.")
 # fmt: on
 
@@ -134,7 +134,7 @@ def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
     # for x**2 and similar powers, compute only the power in the size of x1
     if x2_scalar is not None:
         if x2_scalar == 2:
-            return 2 * x1
+            return 2.0 * x1
         return xp.zeros_like(x1) if x2_scalar == 0 else x2_scalar * x1 ** (x2_scalar - 1)
     if not is_floating(xp, x2.dtype):  # x2 - 1 would wrap around at the least integer
         x2 = xp.astype(x2, xp.result_type(x1.dtype, x2.dtype))
@@ -165,10 +165,10 @@ elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor
 
 # fmt: off
 elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each element.")
-elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1, doc="exp(x) - 1, accurate near 0.")
+elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1.0, doc="exp(x) - 1, accurate near 0.")
 elementwise("log(x, /)", x=lambda xp, g, x: g / x,
             doc="The natural logarithm of each element. The gradient at 0 is inf.")
-elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1 + x), doc="log(1 + x), accurate near 0.")
+elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1.0 + x), doc="log(1 + x), accurate near 0.")
 elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2),
             doc="The logarithm to base 2 of each element.")
 elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
@@ -222,7 +222,7 @@ def _root_of_one_plus_square(xp: Any, x: Any) -> Any:
 
 
 def atan_vjp(xp: Any, g: Any, x: Any) -> Any:
-    return g / (x - 1j) / (x - MINUS_I) if is_complex(xp, x.dtype) else g / (1 + x * x)
+    return g / (x - 1j) / (x - MINUS_I) if is_complex(xp, x.dtype) else g / (1.0 + x * x)
 
 
 def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
@@ -234,10 +234,10 @@ def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
 # fmt: off
 elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
 elementwise("cos(x, /)", x=lambda xp, x: -xp.sin(x), doc="The cosine of each element.")
-elementwise("tan(x, /)", x=lambda xp, ans: 1 + ans * ans, doc="The tangent of each element.")
+elementwise("tan(x, /)", x=lambda xp, ans: 1.0 + ans * ans, doc="The tangent of each element.")
 elementwise("sinh(x, /)", x=lambda xp, x: xp.cosh(x), doc="The hyperbolic sine of each element.")
 elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine of each element.")
-elementwise("tanh(x, /)", x=lambda xp, ans: 1 - ans * ans,
+elementwise("tanh(x, /)", x=lambda xp, ans: 1.0 - ans * ans,
             doc="The hyperbolic tangent of each element.")
 elementwise("asin(x, /)", x=lambda xp, g, x: g / _root_of_one_minus_square(xp, x),
             doc="The inverse sine of each element. The gradient at 1 is inf.")

@@ -109,8 +109,8 @@ linear(
 elementwise(
     "difference_of_squares(x1, x2, /)",
     forward=lambda xp, x1, x2: (x1 - x2) * (x1 + x2),
-    x1=lambda xp, x1: 2 * x1,
-    x2=lambda xp, x2: -2 * x2,
+    x1=lambda xp, x1: 2.0 * x1,
+    x2=lambda xp, x2: -2.0 * x2,
     doc="x1**2 - x2**2 of each pair of elements, to full precision where they are almost equal.",
 )
 

@@ -16,7 +16,9 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.registry import define, elementwise
+from multigrad.core.element import Library
+from multigrad.dispatch.pullbacks import pullback_of
+from multigrad.registry import OPS, define, elementwise
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +82,64 @@ class TestTracebacks:
     def test_survive_a_check_of_the_files(self, xp):
         linecache.checkcache()
         assert inspect.getsource(xp.sin).startswith("def sin(x, /):")
+
+
+class TestPullbacks:
+    def test_a_rule_that_returns_a_parameter_is_not_called(self, xp):
+        x = xp.ones(2, requires_grad=True)
+        assert " g * x2" in inspect.getsource((x * 2.0).grad_fn.rule.vjp)
+        assert " g * ans" in inspect.getsource(xp.exp(x).grad_fn.rule.vjp)
+
+    @pytest.mark.parametrize("dtype", ["float64", "complex128"])
+    def test_such_a_rule_of_a_user(self, xp, dtype):
+        elementwise("t.halved(x, /)", forward=lambda xp, x: x * x / 2, x=lambda xp, x: x)
+        x = xp.asarray(np.asarray([1, 2 + 3 * (dtype == "complex128") * 1j]).astype(dtype))
+        x.requires_grad_()
+        for _ in range(3):
+            (g,) = mg.autograd.grad(xp.t.halved(x), x, xp.ones_like(x), create_graph=True)
+            assert np.array_equal(values(g), np.conj(values(x)))
+            t = mg.func.jvp(xp.t.halved, (x.detach(),), (xp.ones_like(x).detach(),))[1]
+            assert np.array_equal(values(t), values(x))
+
+    def test_a_rule_that_takes_more_than_it_returns(self, xp):
+        elementwise(
+            "t.first(x1, x2, /)",
+            forward=lambda xp, x1, x2: x1 * x2,
+            x1=lambda xp, g, x1, x2: x2 * g,
+            x2=lambda xp, x2, x1: x1,
+        )
+        x, y = (xp.asarray(np.asarray([v, 1.0]), requires_grad=True) for v in (2.0, 3.0))
+        gx, gy = mg.autograd.grad(xp.sum(xp.t.first(x, y)), [x, y])
+        assert np.array_equal(values(gx), values(y)) and np.array_equal(values(gy), values(x))
+
+    def test_one_array_is_saved_without_a_tuple(self, xp):
+        x = xp.ones(2, requires_grad=True)
+        for _ in range(4):  # a runner knows that the gradient has the shape of the argument
+            one, several, none = xp.sin(x), x * x, x + 1.0
+        assert one.grad_fn.saved is x.array
+        assert type(several.grad_fn.saved) is tuple and len(several.grad_fn.saved) == 2
+        assert none.grad_fn.saved == ()
+
+    @pytest.mark.runs_once
+    def test_a_backend_gets_what_is_saved_as_arguments(self):
+        seen: list[Any] = []
+
+        def rule(xp: Any, name: str, vjp: Any) -> Any:
+            def call(xp: Any, g: Any, *saved: Any) -> Any:
+                seen.append(saved)
+                return vjp(xp, g, *saved)
+
+            return call
+
+        library = Library(mg.Backend("ruled", np, (np.ndarray,), kernels={"rule": rule}))
+        g, a, b = np.ones(2), np.full(2, 2.0), np.full(2, 3.0)
+        one, two = (
+            pullback_of(OPS["multiply"], needs, False, False, library)
+            for needs in ((True, False), (True, True))
+        )
+        assert np.array_equal(one.vjp(library.xp, g, b), b)
+        assert np.array_equal(two.vjp(library.xp, g, (b, a)), (b, a))
+        assert [tuple(map(id, saved)) for saved in seen] == [(id(b),), (id(b), id(a))]
 
 
 def use(xp: Any) -> Any:

@@ -85,7 +85,7 @@ def walk(argument: Any, program: Callable[[Any], Any]) -> set[tuple[str, str]]:
     ("name", "functions", "files"),
     [
         ("v[0] = 5", 30, 8),
-        ("vmap(grad)", 90, 18),
+        ("vmap(grad)", 92, 19),
         pytest.param(
             "vmap(Function)",
             60,

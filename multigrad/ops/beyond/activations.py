@@ -39,10 +39,10 @@ def _of_half_plane(xp: Any, x: Any) -> Any:
 
 # fmt: off
 elementwise("logistic(x, /)", forward={"*": logistic, "jax": "jax.nn:sigmoid"}, chapter="kernels",
-            x=lambda xp, ans: ans * (1 - ans),
+            x=lambda xp, ans: ans * (1.0 - ans),
             doc="1 / (1 + exp(-x)) of each element, without overflow.")
 elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
-            x=lambda xp, ans: ans * (1 - ans),
+            x=lambda xp, ans: ans * (1.0 - ans),
             doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As "
                 "torch.sigmoid.")
 elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),

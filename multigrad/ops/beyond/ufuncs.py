@@ -94,7 +94,7 @@ def sinc(xp: Any, x: Any) -> Any:
 
 
 # fmt: off
-elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3 * ans * ans),
+elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3.0 * ans * ans),
             doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.")
 elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)},
             x=lambda xp, g: xp.scaled(g, DEGREE),

@@ -310,7 +310,7 @@ def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, s
 def _is_freed(node: Node) -> bool:
     if isinstance(node, CustomNode):
         return node.ctx._slots is None
-    return _saved.slot.__get__(node) is None
+    return _saved.stored(node) is None
 
 
 def saved_by(node: Node) -> Iterator[Saved]:
@@ -318,7 +318,7 @@ def saved_by(node: Node) -> Iterator[Saved]:
     if isinstance(node, CustomNode):
         yield from _saved_by_function(node)
         return
-    values = _saved.slot.__get__(node)
+    values = _saved.stored(node)
     if not values:
         return
     rule = node.rule
@@ -494,7 +494,7 @@ def _alike(v: Vertex) -> bool:
 
 def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
     rule = v.node.rule
-    values = _saved.slot.__get__(v.node) or (None,) * len(rule.plan)
+    values = _saved.stored(v.node) or (None,) * len(rule.plan)
     kept = dict(zip(rule.plan, values, strict=True))
     for number, name in enumerate(rule.op.outputs or ("ans",)):
         x: Any = kept.get(name)
