@@ -345,7 +345,8 @@ class Writer:
         """Whether the signature decides the dtype of the result.
 
         Other dtypes than that of all operands may depend on a setting of the library, and on more
-        than the dtypes of operands (JAX's weak types).
+        than the dtypes of operands (JAX's weak types). Without its 64 bits, JAX sums what it has of
+        float64 in float32.
         """
         r: Element = self.result._elem
         if "dtype" in self.op.roles and self.given[positions(self.op)["dtype"]] is not None:
@@ -354,7 +355,8 @@ class Writer:
             return True
         others = [p.elem.base for p in self.all if p.array and not p.elem.bool]
         same = r.floating and all(base is r.base for base in others)
-        return same and self.op.module.startswith("multigrad.")
+        fixed = self.library.mutable or self.op.kind == "elementwise"
+        return same and fixed and self.op.module.startswith("multigrad.")
 
 
 class PlaceTexts(Texts):

@@ -841,6 +841,19 @@ class TestJAX:
                 seen.append(self.dtypes(self.OPERATIONS[name], x) == expected[on])
         assert all(seen)
 
+    @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+    @pytest.mark.parametrize("name", ["sum", "mean", "cumulative_sum", "matmul", "multiply"])
+    def test_what_64_bits_have_left(self, name):
+        """Arrays of float64 live on when the switch is off."""
+        x = mg.asarray(self.jax.numpy.asarray([1.0, 2.0]), requires_grad=True)
+        f = getattr(mg, name)
+        run = lambda: f(x, x) if name in ("matmul", "multiply") else f(x)
+        for _ in range(2):
+            run()
+        self.jax.config.update("jax_enable_x64", False)
+        found = run()
+        assert found._elem.dtype == found.array.dtype
+
     @pytest.mark.parametrize("weak_first", [False, True])
     def test_arrays_of_a_weak_type(self, weak_first):
         """Beside another dtype, they give way; two arrays of one dtype need not be alike."""
