@@ -1,10 +1,7 @@
 """The functions of operations, generated from one template.
 
-They classify the operands, call the library, wrap the result and record it. Each function has the
-signature of the standard. Its straight code handles Tensors of one Element, at any level, and
-beside them raw arrays of that dtype, Python scalars, and constants of the base level. Other
-operands are handled by runners, code for exactly one signature (see runners.py). Rare cases are
-handled by `dispatch.general`.
+Each has the signature of the standard. It reads the gate, computes the key of the call, and calls
+the runner of the key (runners.py).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class ValueLayer(ArrayProtocols):
     _view    for a view, its ViewSpec (base, and how it was made); None otherwise
     _seen    for a view, the last entry of `_cell` when the value was taken from the base
     _parts   the names of the parts of the value
-    _family  the class whose plans its Elements have. Extensions share one, so that no plans keep a
+    _family  the class in the Kinds of its Elements. Extensions share one, so that no Kind keeps a
              class that is made inside of a function
     """
 
