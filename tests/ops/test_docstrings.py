@@ -118,7 +118,7 @@ def test_the_gradient(name: str) -> None:
     problem = Problem.of(op, samples[SAMPLES.get(name, next(iter(samples)))])
     arrays = [mg.asarray(x, requires_grad=True) for x in problem.leaves()]
     values = problem.replaced(arrays)
-    ans = codegen.caller(op)(function(name), *values)
+    ans = codegen.call(op, function(name), values)
     g = mg.asarray(np.arange(1.0, ans.size + 1.0).reshape(ans.shape)) * (
         1.0 + 1.0j if name == "conj" else 1.0
     )

@@ -58,7 +58,7 @@ def _mparrays(name: str) -> Callable[..., Any]:
 
     def function(*values: Any) -> Any:
         *values, _ = values
-        return from_mparray(codegen.caller(op)(found, *map(to_mparray, values)))
+        return from_mparray(codegen.call(op, found, [to_mparray(x) for x in values]))
 
     return function
 
