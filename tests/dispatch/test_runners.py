@@ -154,6 +154,7 @@ class TestTheTable:
         ]
         agree_in_turn(calls)
 
+    @pytest.mark.runs_once
     def test_what_is_declared_anew_while_it_is_used(self, operations):
         """By several threads: after a replacement, no runner from before it is used."""
 
