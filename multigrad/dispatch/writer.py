@@ -350,11 +350,12 @@ class Writer:
         r: Element = self.result._elem
         if "dtype" in self.op.roles and self.given[positions(self.op)["dtype"]] is not None:
             return False
+        if not self.op.module.startswith("multigrad."):
+            return False
         if self.op.kind == "nondifferentiable" and r.bool:
             return True
         others = [p.elem.base for p in self.all if p.array and not p.elem.bool]
-        same = r.floating and all(base is r.base for base in others)
-        return same and self.op.module.startswith("multigrad.")
+        return r.floating and all(base is r.base for base in others)
 
 
 class PlaceTexts(Texts):
@@ -429,6 +430,7 @@ class TensorWriter(Writer):
         self.view = self._view()
         self.made = "_View" if self.view in (True, "layout") else "_Tensor"
         r: Any = getattr(result, "_elem", None)
+        records = op.kind != "nondifferentiable"
         self.plain = (
             op.outputs == ()
             and type(result) is (View if self.view in (True, "layout") else Tensor)
@@ -437,12 +439,15 @@ class TensorWriter(Writer):
             and r.level == self.elem.level
             and r.layered is self.deep
             and r.library is self.library
+            # a setting may decide that the next result of a third party's function is floating
+            and (r.floating or not records or op.module.startswith("multigrad."))
             and op.name not in self.library.backend.rules
             and not (self.view == "layout" and self.deep)
         )
-        records = op.kind != "nondifferentiable" and (not self.plain or r.floating)
         self.edges = (
-            [p for p in self.all if p.status == "own" and p.elem.floating] if records else []
+            [p for p in self.all if p.status == "own" and p.elem.floating]
+            if records and (not self.plain or r.floating)
+            else []
         )
         self.many = any(p.status == "many" for p in self.places.values())
 

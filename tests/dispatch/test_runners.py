@@ -669,7 +669,8 @@ class TestOperationsOfOthers:
 
         agree(f, (A,), times=2)
 
-    def test_whose_results_change(self):
+    @pytest.mark.parametrize("first", ["same", "integer", "truth"])
+    def test_whose_results_change(self, first):
         """Another dtype, another shape, a subclass, an array of another library, a number."""
 
         class Sub(np.ndarray):
@@ -680,6 +681,7 @@ class TestOperationsOfOthers:
             "same": lambda x: x * 2.0,
             "dtype": lambda x: (x * 2.0).astype("float32"),
             "integer": lambda x: x.astype("int64"),
+            "truth": lambda x: x > 1,
             "shape": lambda x: np.sum(x, axis=-1),
             "subclass": lambda x: (x * 2.0).view(Sub),
             "scalar": lambda x: np.float64(2.0),
@@ -708,7 +710,7 @@ class TestOperationsOfOthers:
 
             def f(x: Any) -> Any:
                 found = []
-                for what in ("same", *results):
+                for what in (first, *results):
                     try:
                         found.append(mg.t.f(x, what))
                     except Exception as error:
