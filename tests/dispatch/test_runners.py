@@ -724,6 +724,25 @@ class TestOperationsOfOthers:
             ):
                 agree(f, (A,), ("tape", "no_grad", "jvp", "vmap", "jvp of grad", "grad of grad"))
 
+    def test_a_rule_that_stands_for_another(self):
+        """It shows the code of the other, which returns its argument, and does more."""
+
+        class Tenfold:
+            def __init__(self, rule: Any) -> None:
+                self.rule = rule
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.rule, name)
+
+            def __call__(self, *args: Any) -> Any:
+                return 10 * self.rule(*args)
+
+        elementwise("t.f(x, /)", forward=lambda xp, x: x * 10, x=Tenfold(lambda xp, g: g))
+        agree(mg.t.f, (A,))
+        x = leaf(A)
+        (g,) = mg.autograd.grad(mg.sum(mg.t.f(x)), x)
+        np.testing.assert_array_equal(g.array, np.full(3, 10.0))
+
     def test_a_complex_number_beside_a_scalar_of_numpy(self):
         """Its operators take np.float64 for a float, and return a complex number of Python."""
         elementwise("t.f(x, y, z, /)", forward=lambda xp, x, y, z: y * z, x=0)
