@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from operator import add
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from ..backends.discovery import lasts
 from ..core.level import highest, restored, settle, undo
@@ -72,7 +72,7 @@ class Table:
              for them, after the calls from which one was or might have been written
     """
 
-    __slots__ = ("bytes", "dropped", "found", "general", "op", "plain_key")
+    __slots__ = ("__weakref__", "bytes", "dropped", "found", "general", "op", "plain_key")
 
     def __init__(self, op: Op, plain_key: bool) -> None:
         self.op, self.plain_key = op, plain_key
@@ -158,11 +158,14 @@ class Next:
         return result
 
 
-_tables: dict[tuple[Op, bool], Table] = {}
+_tables: WeakValueDictionary[tuple[Op, bool], Table] = WeakValueDictionary()
 
 
 def table_of(op: Op, plain_key: bool) -> Table:
-    """The table of an operation, one for all of its functions."""
+    """The table of an operation, one for all of its functions, which own it.
+
+    The program may hold a function of a declaration that was replaced, and that comes back.
+    """
     with keeping:
         return _tables.setdefault((op, plain_key), Table(op, plain_key))
 
@@ -172,8 +175,6 @@ def forget() -> None:
     with keeping:
         for table in list(_tables.values()):
             table.forget()
-        for known in [known for known in _tables if OPS.get(known[0].name) is not known[0]]:
-            del _tables[known]
         held.entries.clear()
         held.bytes = 0
 

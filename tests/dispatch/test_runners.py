@@ -743,6 +743,24 @@ class TestOperationsOfOthers:
         (g,) = mg.autograd.grad(mg.sum(mg.t.f(x)), x)
         np.testing.assert_array_equal(g.array, np.full(3, 10.0))
 
+    def test_a_declaration_that_comes_back(self):
+        """A function that was held meanwhile follows what replaces it then."""
+        before = linear("t.f(x, /)", forward=lambda xp, x: x * 1.0, x=lambda xp, g: g)
+        held, table = fast.function_of(before), dict(registry.OPS)
+        expected = []
+        for factor in (2.0, 3.0):
+            expected += [held(CONSTANT), held(CONSTANT)]
+            linear(
+                "t.f(x, /)",
+                forward=lambda xp, x, factor=factor: x * factor,
+                x=lambda xp, g: g,
+                override=True,
+            )
+            np.testing.assert_array_equal(held(CONSTANT).array, CONSTANT.array * factor)
+            registry.restore(table)
+        for y in expected:
+            np.testing.assert_array_equal(y.array, CONSTANT.array)
+
     def test_a_complex_number_beside_a_scalar_of_numpy(self):
         """Its operators take np.float64 for a float, and return a complex number of Python."""
         elementwise("t.f(x, y, z, /)", forward=lambda xp, x, y, z: y * z, x=0)
