@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any, ClassVar
 
 from ..core import element
@@ -626,9 +627,13 @@ class TensorWriter(Writer):
         op, library = self.op, self.library
         if self.view == "ask":
             yield f"_shows(_op, {tuple_text(op.roles)})"
+        function = library.backend.functions.get(op.name)
+        ours = op.module.startswith("multigrad.") and (
+            type(function) is not FunctionType or function.__module__.startswith("multigrad.")
+        )
         if self.deep:
             yield "_type(_y) not in _fresh"
-        elif not op.module.startswith("multigrad."):
+        elif not ours:
             yield "_kinds.get(_type(_y)) is not _library"
         if not self.is_certain():
             yield f"_y.dtype != {self.name(self.result._elem.dtype)}"
@@ -637,8 +642,7 @@ class TensorWriter(Writer):
             if not library.mutable:
                 yield f"_type({self.main.x}) is _View"
         # a function that is not the library's may return its argument, which then is a view
-        own = op.forward is None and op.module.startswith("multigrad.")
-        if self.made != "_View" and (callable(op.view) or not own):
+        if self.made != "_View" and (callable(op.view) or op.forward is not None or not ours):
             yield from (
                 f"_y is {p.value}"
                 for n, p in self.places.items()

@@ -669,6 +669,32 @@ class TestOperationsOfOthers:
 
         agree(f, (A,), times=2)
 
+    def test_that_a_backend_carries_out_itself(self, monkeypatch):
+        """Its function returns the argument, or no array, for some values of a setting."""
+
+        def roll(x: Any, shift: int, *, axis: Any = None) -> Any:
+            return np.roll(x, shift, axis) if 0 < shift < 3 else x if shift == 0 else 2.0
+
+        def f(x: Any) -> Any:
+            y = x * 1.0
+            found = [mg.roll(y, shift) for shift in (1, 0, 2, 0)]
+            y += 1.0
+            return found
+
+        library = CONSTANT._elem.library
+        monkeypatch.setitem(library.backend.functions, "roll", roll)
+        library.xp._forget()
+        try:
+            agree(f, (A,), ("tape", "no_grad", "grad", "jvp", "vmap", "jvp of grad"))
+            with runners.interpreted():
+                expected = mg.roll(CONSTANT, 3)
+            for shift in (1, 1, 3):
+                found = mg.roll(CONSTANT, shift)
+            assert found == expected == 2.0
+        finally:
+            monkeypatch.undo()
+            library.xp._forget()
+
     @pytest.mark.parametrize("first", ["same", "integer", "truth"])
     def test_whose_results_change(self, first):
         """Another dtype, another shape, a subclass, an array of another library, a number."""
