@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from ..core import element
 from ..core.computed import mark
-from ..core.element import Element, truth_of
+from ..core.element import Element
 from ..core.graph import Node, tick
 from ..core.level import Layer
 from ..core.tensor import Tensor, View
@@ -82,7 +82,6 @@ class Writer:
         "_new": object.__new__,
         "_fresh": fresh,
         "_kinds": element.by_type,
-        "_truth": truth_of,
         "_shows": shows,
         "_metadata": metadata,
         "_tuple": tuple,
