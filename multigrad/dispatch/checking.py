@@ -230,7 +230,7 @@ class Comparison:
                 if name in ours and name in theirs:
                     yield from self.differences(f"{at}.saved, {name}", ours[name], theirs[name])
                 elif not name.endswith(("_shape", "_dtype")):
-                    # straight code needs neither for a gradient of the same shape and dtype
+                    # a runner saves neither for a gradient of the same shape and dtype
                     yield f"{at}.saved has {name} in one of both only"
 
     def _shared(self, cells: Any, others: dict[int, Any]) -> list[int]:

@@ -1,10 +1,8 @@
 """The functions of operations, generated from one template.
 
-They classify the operands, call the library, wrap the result and record it. Each function has the
-signature of the standard. Its straight code handles Tensors of one Element, at any level, and
-beside them raw arrays of that dtype, Python scalars, and constants of the base level. Other
-operands are handled by runners, code for exactly one signature (see runners.py). Rare cases are
-handled by `dispatch.general`.
+Each function has the signature of the standard. It notifies observers, computes the key of the call
+(signature.py), and calls the runner of the key (runners.py). `dispatch.general` carries out what
+has no runner. The function of a composite runs its form.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run an operation: find the level that handles it, call the library, wrap and record the result.
 
-`general` handles everything. `fast.py` generates straight code for the common case, plain Tensors
-of one element type, and falls back to it. Argument values are passed as one tuple in the order of
-the operation's signature, with defaults filled in.
+`general` handles everything: the first call of a signature, from which a runner is written (see
+runners.py), and what has none. Argument values are passed as one tuple in the order of the
+operation's signature, with defaults filled in.
 """
 
 from __future__ import annotations

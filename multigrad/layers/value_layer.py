@@ -35,8 +35,8 @@ class ValueLayer(ArrayProtocols):
     _view    for a view, its ViewSpec (base, and how it was made); None otherwise
     _seen    for a view, the last entry of `_cell` when the value was taken from the base
     _parts   the names of the parts of the value
-    _family  the class whose plans its Elements have. Extensions share one, so that no plans keep a
-             class that is made inside of a function
+    _family  the class of its Kinds. Extensions share one, so that no Kind keeps a class that is
+             made inside of a function
     """
 
     __slots__ = ("__weakref__", "_array", "_cell", "_elem", "_seen", "_view")
