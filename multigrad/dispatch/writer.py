@@ -526,7 +526,8 @@ class TensorWriter(Writer):
         if all(p.cell == "None" for p in self.keyed):
             return "None"
         cells = [p.cell for p in self.keyed]
-        return tuple_text(cells) if type(self.given[1]) is tuple else cells[0]
+        several = type(self.given[positions(self.op)["key"]]) is tuple
+        return tuple_text(cells) if several else cells[0]
 
     def apart(self) -> tuple[str, str, str]:
         """The values, nodes and cells of all parameters."""

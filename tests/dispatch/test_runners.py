@@ -22,6 +22,7 @@ import multigrad as mg
 from multigrad import func, registry
 from multigrad.core.level import innermost
 from multigrad.dispatch import fast, runners
+from multigrad.errors import GradientError
 from multigrad.registry import define, elementwise, linear, multilinear
 
 A, B = np.array([0.4, 1.3, 2.0]), np.array([1.1, 0.7, 0.2])
@@ -668,6 +669,21 @@ class TestOperationsOfOthers:
             return found
 
         agree(f, (A,), times=2)
+
+    def test_a_key_that_is_not_the_second_parameter(self):
+        """The version of an index array in it is noticed at each call."""
+        linear(
+            "t.f(x, y, /, key)",
+            forward=lambda xp, x, y, key: x[key] + 0.0 * y,
+            x=lambda xp, g, key, x_shape: xp.scatter_add(xp.zeros(x_shape), key[1:], g),
+            y=lambda xp, g: 0.0 * g,
+        )
+        for _ in range(3):
+            x, index = leaf(SQUARE), mg.asarray(np.array([0, 1]))
+            y = mg.sum(mg.t.f(x, 2.0, (0, index)))
+            index += 1
+            with pytest.raises(GradientError, match="an index array of TFBackward"):
+                mg.autograd.grad(y, x)
 
     def test_that_a_backend_carries_out_itself(self, monkeypatch):
         """Its function returns the argument, or no array, for some values of a setting."""
