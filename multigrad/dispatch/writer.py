@@ -699,8 +699,9 @@ class TensorWriter(Writer):
             cells.append(key_cells)
         yield f"{pad}_m.rule = {self.name(rule)}"
         yield f"{pad}_m.saved = {saved[0] if rule.alone else tuple_text(saved)}"
-        alone = cells[0] if len(cells) == 1 else tuple_text(cells)
-        yield f"{pad}_m.cells = {alone if cells else None}"
+        # a list alone, not the tuple of the cells of a key or of a list of arrays
+        alone = len(cells) == 1 and not cells[0].endswith(")")
+        yield f"{pad}_m.cells = {cells[0] if alone else tuple_text(cells) if cells else None}"
         nexts = [self.node(p) for p in moved]
         yield f"{pad}_m.next = {nexts[0] if rule.single else tuple_text(nexts)}"
 
