@@ -144,7 +144,6 @@ class Element:
     level    the number of the level
     layered  whether values may be layers of lower levels
     kind     what it has in common with the Elements of other levels
-    truth    the Element of booleans here, None until it is first needed
     wide     the dtype for sums of many elements, None for the dtype itself
     refusal  the reason why a Tensor cannot hold such an array, or None. Arguments that are only
              passed on may be such arrays
@@ -167,7 +166,6 @@ class Element:
         "opaque",
         "refusal",
         "run",
-        "truth",
         "wide",
     )
 
@@ -180,7 +178,6 @@ class Element:
         self.layered = False
         self._kinds: dict[tuple[Any, bool], Kind] = {}
         self.kind = Kind(self, None, False, True)
-        self.truth: Element | None = None
         self.bool = _is(library, dtype, "bool")
         self.complex = _is(library, dtype, "complex floating")
         self.floating = self.complex or _is(library, dtype, "real floating")
@@ -218,7 +215,7 @@ class Element:
     def _made_at(self, run: Transformation, level: int, layered: bool, kind: Any) -> Element:
         elem = _new(Element)
         elem.library, elem.dtype, elem.base = self.library, self.dtype, self
-        elem.run, elem.level, elem.layered, elem.truth = run, level, layered, None
+        elem.run, elem.level, elem.layered = run, level, layered
         elem.bool, elem.complex, elem.floating, elem.opaque = (
             self.bool,
             self.complex,
@@ -241,18 +238,6 @@ class Element:
 
 
 _new = object.__new__
-
-
-def truth_of(elem: Element) -> Element:
-    """The Element of booleans at the level of `elem`, cached in `elem.truth`."""
-    if elem.bool:
-        return elem
-    if elem.truth is None:
-        library = elem.library
-        elem.truth = library.element(library.xp.asarray([True]).dtype).at(
-            elem.run, elem.level, elem.layered
-        )
-    return elem.truth
 
 
 def _refusal(library: Library, dtype: Any) -> str | None:

@@ -86,6 +86,13 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             cells.append("tuple(t)" if several else f"t[{m.index or 0}]")
     # index arrays in a key
     cells += [f"c[{meanings(op)[n].index}]" for n in rule.plan if op.roles.get(n) == "plain"]
+    # a list alone, not the tuple of the cells of a key, of a list of arrays, or of several outputs
+    one = [n for n, s in zip(rule.plan, rule.sources, strict=True) if s is not None]
+    alone = (
+        len(cells) == len(one) == 1
+        and op.roles.get(one[0], "array") == "array"
+        and cells[0] != "tuple(t)"
+    )
     scope: dict[str, Any] = {
         "scalars": SCALARS,
         "_metadata": metadata,
@@ -96,8 +103,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     }
     generated.run(
         f"def save(v, ans, like, library): return {saved[0] if rule.alone else tuple_text(saved)}\n"
-        "def track(c, t): return "
-        f"{cells[0] if len(cells) == 1 else tuple_text(cells)}",
+        f"def track(c, t): return {cells[0] if alone else tuple_text(cells)}",
         f"multigrad what {op.name} keeps",
         scope,
     )

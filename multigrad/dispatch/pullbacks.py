@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.graph import expose
@@ -291,10 +292,10 @@ def scaled(g: str, number: complex, xp: str, name: Callable[[Any], str]) -> str:
 
 def called(fn: Any, given: Sequence[str], name: Callable[[Any], str]) -> str:
     """The text of a call of a rule, or only of the argument that the rule returns as it is."""
-    code = getattr(fn, "__code__", None)
-    if code is not None and code.co_argcount == len(given):
+    # other callables may have the code of a function that they do more with
+    if type(fn) is FunctionType and fn.__code__.co_argcount == len(given):
         for i, text in enumerate(given):
-            if code.co_code == _returning(len(given), i):
+            if fn.__code__.co_code == _returning(len(given), i):
                 return text
     return f"{name(fn)}({', '.join(given)})"
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from operator import add
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from ..backends.discovery import lasts
 from ..core.level import highest, restored, settle, undo
@@ -72,7 +72,7 @@ class Table:
              for them, after the calls from which one was or might have been written
     """
 
-    __slots__ = ("bytes", "dropped", "found", "general", "op", "plain_key")
+    __slots__ = ("__weakref__", "bytes", "dropped", "found", "general", "op", "plain_key")
 
     def __init__(self, op: Op, plain_key: bool) -> None:
         self.op, self.plain_key = op, plain_key
@@ -158,22 +158,28 @@ class Next:
         return result
 
 
-_tables: dict[tuple[Op, bool], Table] = {}
+_tables: WeakValueDictionary[tuple[Op, bool], Table] = WeakValueDictionary()
 
 
 def table_of(op: Op, plain_key: bool) -> Table:
-    """The table of an operation, one for all of its functions."""
+    """The table of an operation, one for all of its functions, which own it.
+
+    The program may hold a function of a declaration that was replaced, and that comes back.
+    """
     with keeping:
         return _tables.setdefault((op, plain_key), Table(op, plain_key))
+
+
+def _all() -> list[Table]:
+    """All tables; a signal handler may declare an operation meanwhile."""
+    return [table for ref in _tables.valuerefs() if (table := ref()) is not None]
 
 
 def forget() -> None:
     """Drop all runners, after an operation or a backend was replaced."""
     with keeping:
-        for table in list(_tables.values()):
+        for table in _all():
             table.forget()
-        for known in [known for known in _tables if OPS.get(known[0].name) is not known[0]]:
-            del _tables[known]
         held.entries.clear()
         held.bytes = 0
 
@@ -185,12 +191,13 @@ def report() -> list[tuple[str, int, int, int, int, int]]:
     dropped for BOUND, those without a runner, and the calls that the general path carried out.
     """
     rows: dict[str, tuple[int, ...]] = {}
-    for (op, _), table in list(_tables.items()):
+    for table in _all():
         without = sum(type(f) is Next and f.runner is None for f in list(table.found.values()))
         keyed = len(table.found) - without
         row = keyed, table.bytes, table.dropped, without, table.general
         if any(row):
-            rows[op.name] = tuple(map(add, rows.get(op.name, (0,) * len(row)), row))
+            name = table.op.name
+            rows[name] = tuple(map(add, rows.get(name, (0,) * len(row)), row))
     found: list[Any] = [(name, *row) for name, row in rows.items()]
     return sorted(found, key=lambda row: (-row[-1], -row[1], row[0]))
 

@@ -1,8 +1,9 @@
 """The types of settings: parameters that are flags, axes or lengths.
 
 Libraries take many wrong types without an error: NumPy reverses no axis for `flip(x, axis='')` and
-the first for `axis=False`. Generated code tests for the usual types only, and leaves others to
-`dispatch.general`, where `check` accepts what may stand for them and raises for the rest.
+the first for `axis=False`. `dispatch.general` accepts what may stand for the usual types, and
+raises for the rest. The key of a call has the type of a setting, but not those of the elements of a
+tuple of axes or lengths: a runner leaves them to the library.
 """
 
 from __future__ import annotations

@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any, ClassVar
 
 from ..core import element
 from ..core.computed import mark
-from ..core.element import Element, truth_of
+from ..core.element import Element
 from ..core.graph import Node, tick
 from ..core.level import Layer
 from ..core.tensor import Tensor, View
@@ -81,7 +82,6 @@ class Writer:
         "_new": object.__new__,
         "_fresh": fresh,
         "_kinds": element.by_type,
-        "_truth": truth_of,
         "_shows": shows,
         "_metadata": metadata,
         "_tuple": tuple,
@@ -351,6 +351,8 @@ class Writer:
         r: Element = self.result._elem
         if "dtype" in self.op.roles and self.given[positions(self.op)["dtype"]] is not None:
             return False
+        if not self.op.module.startswith("multigrad."):
+            return False
         if self.op.kind == "nondifferentiable" and r.bool:
             return True
         others = [p.elem.base for p in self.all if p.array and not p.elem.bool]
@@ -431,6 +433,7 @@ class TensorWriter(Writer):
         self.view = self._view()
         self.made = "_View" if self.view in (True, "layout") else "_Tensor"
         r: Any = getattr(result, "_elem", None)
+        records = op.kind != "nondifferentiable"
         self.plain = (
             op.outputs == ()
             and type(result) is (View if self.view in (True, "layout") else Tensor)
@@ -439,12 +442,15 @@ class TensorWriter(Writer):
             and r.level == self.elem.level
             and r.layered is self.deep
             and r.library is self.library
+            # a setting may decide that the next result of a third party's function is floating
+            and (r.floating or not records or op.module.startswith("multigrad."))
             and op.name not in self.library.backend.rules
             and not (self.view == "layout" and self.deep)
         )
-        records = op.kind != "nondifferentiable" and (not self.plain or r.floating)
         self.edges = (
-            [p for p in self.all if p.status == "own" and p.elem.floating] if records else []
+            [p for p in self.all if p.status == "own" and p.elem.floating]
+            if records and (not self.plain or r.floating)
+            else []
         )
         self.many = any(p.status == "many" for p in self.places.values())
 
@@ -523,7 +529,8 @@ class TensorWriter(Writer):
         if all(p.cell == "None" for p in self.keyed):
             return "None"
         cells = [p.cell for p in self.keyed]
-        return tuple_text(cells) if type(self.given[1]) is tuple else cells[0]
+        several = type(self.given[positions(self.op)["key"]]) is tuple
+        return tuple_text(cells) if several else cells[0]
 
     def apart(self) -> tuple[str, str, str]:
         """The values, nodes and cells of all parameters."""
@@ -623,9 +630,13 @@ class TensorWriter(Writer):
         op, library = self.op, self.library
         if self.view == "ask":
             yield f"_shows(_op, {tuple_text(op.roles)})"
+        function = library.backend.functions.get(op.name)
+        ours = op.module.startswith("multigrad.") and (
+            type(function) is not FunctionType or function.__module__.startswith("multigrad.")
+        )
         if self.deep:
             yield "_type(_y) not in _fresh"
-        elif not op.module.startswith("multigrad."):
+        elif not ours:
             yield "_kinds.get(_type(_y)) is not _library"
         if not self.is_certain():
             yield f"_y.dtype != {self.name(self.result._elem.dtype)}"
@@ -634,8 +645,7 @@ class TensorWriter(Writer):
             if not library.mutable:
                 yield f"_type({self.main.x}) is _View"
         # a function that is not the library's may return its argument, which then is a view
-        own = op.forward is None and op.module.startswith("multigrad.")
-        if self.made != "_View" and (callable(op.view) or not own):
+        if self.made != "_View" and (callable(op.view) or op.forward is not None or not ours):
             yield from (
                 f"_y is {p.value}"
                 for n, p in self.places.items()
@@ -692,8 +702,9 @@ class TensorWriter(Writer):
             cells.append(key_cells)
         yield f"{pad}_m.rule = {self.name(rule)}"
         yield f"{pad}_m.saved = {saved[0] if rule.alone else tuple_text(saved)}"
-        alone = cells[0] if len(cells) == 1 else tuple_text(cells)
-        yield f"{pad}_m.cells = {alone if cells else None}"
+        # a list alone, not the tuple of the cells of a key or of a list of arrays
+        alone = len(cells) == 1 and not cells[0].endswith(")")
+        yield f"{pad}_m.cells = {cells[0] if alone else tuple_text(cells) if cells else None}"
         nexts = [self.node(p) for p in moved]
         yield f"{pad}_m.next = {nexts[0] if rule.single else tuple_text(nexts)}"
 

@@ -157,6 +157,18 @@ def test_several_outputs_and_lists() -> None:
         close(f(True), values(expected))
 
 
+def test_an_index_array_in_a_key() -> None:
+    """The cells of the key are all that the node tracks. The first call is not like later ones."""
+    for _ in range(3):
+        x = mg.asarray(np.arange(6.0).reshape(2, 3), requires_grad=True)
+        rows, columns = mg.asarray(np.array([0, 1])), mg.asarray(np.array([0, 1]))
+        with graph.allow_mutation_on_saved_tensors():
+            y = mg.sum(x[0, columns]) + mg.sum(x[rows, columns])
+            columns += 1
+            (g,) = mg.autograd.grad(y, x)
+        np.testing.assert_array_equal(values(g), [[2.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+
+
 def test_the_gradient_of_a_leaf_that_a_pass_adds_to() -> None:
     x = leaf(mg)
     with allowed():

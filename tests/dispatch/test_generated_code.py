@@ -143,7 +143,7 @@ class TestPullbacks:
 
 
 def use(xp: Any) -> Any:
-    """Everything that is made of a declaration: functions, plans, pullbacks, recorders, batching,
+    """Everything that is made of a declaration: functions, runners, pullbacks, recorders, batching,
     forward mode.
     """
     x = xp.asarray(np.asarray([1.0, 2.0]), requires_grad=True)

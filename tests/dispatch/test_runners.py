@@ -22,6 +22,7 @@ import multigrad as mg
 from multigrad import func, registry
 from multigrad.core.level import innermost
 from multigrad.dispatch import fast, runners
+from multigrad.errors import GradientError
 from multigrad.registry import define, elementwise, linear, multilinear
 
 A, B = np.array([0.4, 1.3, 2.0]), np.array([1.1, 0.7, 0.2])
@@ -670,7 +671,49 @@ class TestOperationsOfOthers:
 
         agree(f, (A,), times=2)
 
-    def test_whose_results_change(self):
+    def test_a_key_that_is_not_the_second_parameter(self):
+        """The version of an index array in it is noticed at each call."""
+        linear(
+            "t.f(x, y, /, key)",
+            forward=lambda xp, x, y, key: x[key] + 0.0 * y,
+            x=lambda xp, g, key, x_shape: xp.scatter_add(xp.zeros(x_shape), key[1:], g),
+            y=lambda xp, g: 0.0 * g,
+        )
+        for _ in range(3):
+            x, index = leaf(SQUARE), mg.asarray(np.array([0, 1]))
+            y = mg.sum(mg.t.f(x, 2.0, (0, index)))
+            index += 1
+            with pytest.raises(GradientError, match="an index array of TFBackward"):
+                mg.autograd.grad(y, x)
+
+    def test_that_a_backend_carries_out_itself(self, monkeypatch):
+        """Its function returns the argument, or no array, for some values of a setting."""
+
+        def roll(x: Any, shift: int, *, axis: Any = None) -> Any:
+            return np.roll(x, shift, axis) if 0 < shift < 3 else x if shift == 0 else 2.0
+
+        def f(x: Any) -> Any:
+            y = x * 1.0
+            found = [mg.roll(y, shift) for shift in (1, 0, 2, 0)]
+            y += 1.0
+            return found
+
+        library = CONSTANT._elem.library
+        monkeypatch.setitem(library.backend.functions, "roll", roll)
+        library.xp._forget()
+        try:
+            agree(f, (A,), ("tape", "no_grad", "grad", "jvp", "vmap", "jvp of grad"))
+            with runners.interpreted():
+                expected = mg.roll(CONSTANT, 3)
+            for shift in (1, 1, 3):
+                found = mg.roll(CONSTANT, shift)
+            assert found == expected == 2.0
+        finally:
+            monkeypatch.undo()
+            library.xp._forget()
+
+    @pytest.mark.parametrize("first", ["same", "integer", "truth"])
+    def test_whose_results_change(self, first):
         """Another dtype, another shape, a subclass, an array of another library, a number."""
 
         class Sub(np.ndarray):
@@ -681,6 +724,7 @@ class TestOperationsOfOthers:
             "same": lambda x: x * 2.0,
             "dtype": lambda x: (x * 2.0).astype("float32"),
             "integer": lambda x: x.astype("int64"),
+            "truth": lambda x: x > 1,
             "shape": lambda x: np.sum(x, axis=-1),
             "subclass": lambda x: (x * 2.0).view(Sub),
             "scalar": lambda x: np.float64(2.0),
@@ -709,7 +753,7 @@ class TestOperationsOfOthers:
 
             def f(x: Any) -> Any:
                 found = []
-                for what in ("same", *results):
+                for what in (first, *results):
                     try:
                         found.append(mg.t.f(x, what))
                     except Exception as error:
@@ -722,6 +766,43 @@ class TestOperationsOfOthers:
                 else (warnings.catch_warnings())
             ):
                 agree(f, (A,), ("tape", "no_grad", "jvp", "vmap", "jvp of grad", "grad of grad"))
+
+    def test_a_rule_that_stands_for_another(self):
+        """It shows the code of the other, which returns its argument, and does more."""
+
+        class Tenfold:
+            def __init__(self, rule: Any) -> None:
+                self.rule = rule
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.rule, name)
+
+            def __call__(self, *args: Any) -> Any:
+                return 10 * self.rule(*args)
+
+        elementwise("t.f(x, /)", forward=lambda xp, x: x * 10, x=Tenfold(lambda xp, g: g))
+        agree(mg.t.f, (A,))
+        x = leaf(A)
+        (g,) = mg.autograd.grad(mg.sum(mg.t.f(x)), x)
+        np.testing.assert_array_equal(g.array, np.full(3, 10.0))
+
+    def test_a_declaration_that_comes_back(self):
+        """A function that was held meanwhile follows what replaces it then."""
+        before = linear("t.f(x, /)", forward=lambda xp, x: x * 1.0, x=lambda xp, g: g)
+        held, table = fast.function_of(before), dict(registry.OPS)
+        expected = []
+        for factor in (2.0, 3.0):
+            expected += [held(CONSTANT), held(CONSTANT)]
+            linear(
+                "t.f(x, /)",
+                forward=lambda xp, x, factor=factor: x * factor,
+                x=lambda xp, g: g,
+                override=True,
+            )
+            np.testing.assert_array_equal(held(CONSTANT).array, CONSTANT.array * factor)
+            registry.restore(table)
+        for y in expected:
+            np.testing.assert_array_equal(y.array, CONSTANT.array)
 
     def test_a_complex_number_beside_a_scalar_of_numpy(self):
         """Its operators take np.float64 for a float, and return a complex number of Python."""

@@ -161,7 +161,7 @@ WITHOUT_SAVING = {
 def test_a_captured_constant_that_the_checkpoint_does_not_save(xp, use):
     """What it saves was computed with that: the second run would get another value.
 
-    On the first call, and when the plans are known.
+    On the first call, and when the runners are written.
     """
     for _ in range(2):
         x, w = leaf(xp), constant(xp)
