@@ -106,6 +106,7 @@ class Writer:
         self.again = f"return _general(_op, {tuple_text(op.roles)})"
         self.places: dict[str, Place] = {}
         self.texts: dict[str, str] = {}
+        self.objects: dict[str, Any] = {}
         self.keyed: tuple[Place, ...] = ()
         self.head: list[str] = []
         self.tests: list[str] = []
@@ -135,6 +136,7 @@ class Writer:
         place = place_of(x, value, given, self.top)
         if place is None:
             raise Unwritten
+        self.objects[x] = given
         return place
 
     def _list(self, name: str, value: str, given: Any) -> Place:
@@ -612,8 +614,12 @@ class TensorWriter(Writer):
             yield "    else:"
             yield from self.pattern((True, True), "        ")
         else:
-            yield f"    if {' and '.join(f'{n} is not None' for n in nodes)}:"
-            yield from self.pattern((True,) * len(nodes), "        ")
+            # the pattern of the first call at once, others as they come
+            wants = [self.objects[p.x]._node is not None for p in self.edges]
+            wants = wants if any(wants) else [True] * len(nodes)
+            alike = (f"{n} is {'not ' * w}None" for n, w in zip(nodes, wants, strict=True))
+            yield f"    if {' and '.join(alike)}:"
+            yield from self.pattern(wants, "        ")
             yield "    else:"
             yield from self.any_pattern("        ")
         yield "    if _r is not True:"
