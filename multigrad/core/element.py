@@ -122,18 +122,16 @@ class Library:
 class Kind:
     """What the Elements of one dtype have in common at all levels, as one object.
 
-    It is what the signature of a call knows of an operand (see dispatch/signature.py).
+    It is what the signature of a call knows of an operand (see dispatch/signature.py). A dtype has
+    one for the base level, and one for each class of layers whose values are layers, or are not.
 
-    base     the Element of raw arrays of the dtype
-    cls      the class of the layers of the level, None for Tensors
-    layered  whether values may be layers of lower levels
-    based    whether the level is the base level
+    cls  the class of the layers of the level, None for Tensors
     """
 
-    __slots__ = ("base", "based", "cls", "layered")
+    __slots__ = ("cls",)
 
-    def __init__(self, base: Element, cls: Any, layered: bool, based: bool) -> None:
-        self.base, self.cls, self.layered, self.based = base, cls, layered, based
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
 
 
 class Element:
@@ -177,7 +175,7 @@ class Element:
         self.level = 1
         self.layered = False
         self._kinds: dict[tuple[Any, bool], Kind] = {}
-        self.kind = Kind(self, None, False, True)
+        self.kind = Kind(None)
         self.bool = _is(library, dtype, "bool")
         self.complex = _is(library, dtype, "complex floating")
         self.floating = self.complex or _is(library, dtype, "real floating")
@@ -224,7 +222,7 @@ class Element:
         )
         elem.refusal, elem.wide = self.refusal, self.wide
         elem.kind = self._kinds.get((kind, layered)) or self._kinds.setdefault(
-            (kind, layered), Kind(self, kind, layered, False)
+            (kind, layered), Kind(kind)
         )
         if layered:
             run.deep.add(level)

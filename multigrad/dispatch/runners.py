@@ -27,7 +27,7 @@ BOUND = 16 << 20
 """The bytes that all runners take at most; beyond them, the oldest are dropped."""
 
 REFUSAL = 500
-"""About the bytes of a key without a runner."""
+"""The bytes of a key without a runner, estimated."""
 
 LONGEST = 8
 """The number of runners for one key."""
@@ -66,10 +66,10 @@ class Table:
     """The runners of an operation by key.
 
     found    the first runner of a key, or a Next
-    bytes    about the bytes of the runners
+    bytes    the bytes of the runners, estimated
     dropped  the number of keys that were dropped for BOUND
-    general  the number of calls that the general path carried out because their key has no runner
-             for them, after the calls from which one was or might have been written
+    general  the number of calls that had no runner. Those from which a runner was written, or might
+             have been, do not count
     """
 
     __slots__ = ("__weakref__", "bytes", "dropped", "found", "general", "op", "plain_key")

@@ -1,9 +1,11 @@
 """The signature of a call: what decides which runner carries it out (see runners.py).
 
-The key has, for each array operand, the Kind of its Element, or the type of another object; for
-each setting its type, or its value where that decides the dtype of the result or whether the result
-is a view. What a key leaves open is a guard at the start of the runner: the order of levels, the
-dtype of raw arrays, whether a constant of the base level has a history.
+The key of a call has a part for each parameter. That of an array object is the Kind of its Element,
+that of any other operand is its type. The part of a setting is its type. If the value of a setting
+decides the dtype of the result, or whether the result is a view, the value is in the key, too.
+
+A runner begins with guards, which test what the key leaves open: the order of levels, the dtype of
+raw arrays, whether a constant of the base level has a history.
 """
 
 from __future__ import annotations
@@ -47,12 +49,19 @@ class Place(NamedTuple):
 
     x       the text of the operand itself
     value   the text of its value
-    status  "own", an array object of the level of the operation; "const", a Tensor of the base
-            level without a history; "layer", another array object of a lower level; "raw";
-            "scalar", a Python scalar; "none"; "list" and "many", a list of arrays, short or long
+    status  what kind of operand it is, a name of the list below
     layer   whether its value is an array object
     elem    its Element, or that of raw arrays of its dtype
     parts   the Places of the elements of a list; of a long list, one that stands for all
+
+    own     an array object of the level of the operation
+    const   a Tensor of the base level without a history, if the operation has a higher level
+    layer   another array object of a lower level
+    raw     a raw array
+    scalar  a Python scalar
+    none    None, or an entry of an indexing key that is no array
+    list    a short list of arrays
+    many    a list of more than LONG arrays
     """
 
     x: str

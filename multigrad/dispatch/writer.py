@@ -71,6 +71,7 @@ class Writer:
     places  the operands
     texts   the expressions of all parameters as the library gets them
     deep    whether some value is an array object, so that multigrad's function is called
+    ours    whether the operation is one of multigrad's
     main    the operand whose Element is `_e` in the text
     scope   the objects that the text refers to
     """
@@ -100,7 +101,7 @@ class Writer:
         self, op: Op, plain_key: bool, values: Sequence[Any], top: Any, result: Any
     ) -> None:
         self.op, self.plain_key, self.given, self.result = op, plain_key, values, result
-        self.top = top
+        self.top, self.ours = top, op.module.startswith("multigrad.")
         self.library = library = top._elem.library
         self.scope: dict[str, Any] = {"_library": library, "_xp": library.xp}
         self.again = f"return _general(_op, {tuple_text(op.roles)})"
@@ -108,6 +109,7 @@ class Writer:
         self.texts: dict[str, str] = {}
         self.objects: dict[str, Any] = {}
         self.keyed: tuple[Place, ...] = ()
+        self.entries: tuple[Any, ...] = ()
         self.head: list[str] = []
         self.tests: list[str] = []
         for i, (name, role) in enumerate(op.roles.items()):
@@ -158,10 +160,11 @@ class Writer:
 
     def _key(self, key: Any) -> str:
         """The text of the value of an indexing key, which may have arrays in it."""
-        entries = key if type(key) is tuple else (key,)
+        self.entries = entries = key if type(key) is tuple else (key,)
+        self.is_tuple = type(key) is tuple
         places, texts = [], []
         for i, x in enumerate(entries):
-            name = f"key[{i}]" if type(key) is tuple else "key"
+            name = f"key[{i}]" if self.is_tuple else "key"
             kind = type(x)
             if x is None or x is Ellipsis or kind in (int, slice, bool):
                 places.append(Place(name, name, "none"))
@@ -176,10 +179,9 @@ class Writer:
 
     def key_text(self, texts: Sequence[str]) -> str:
         """The text of an indexing key of these entries."""
-        several = type(self.given[positions(self.op)["key"]]) is tuple
         if list(texts) == [p.x for p in self.keyed]:
             return "key"  # y[key] += v recognizes it by its identity
-        return tuple_text(texts) if several else texts[0]
+        return tuple_text(texts) if self.is_tuple else texts[0]
 
     def _setting(self, name: str, value: str, x: Any) -> str:
         if isinstance(x, Layer) or (
@@ -262,8 +264,7 @@ class Writer:
             given = self.given[positions(self.op)[name]]
             for q, x in zip(p.parts or (p,), given if p.parts else (given,), strict=True):
                 yield from self.guard(q, x)
-        key = self.given[positions(self.op)["key"]] if self.keyed else ()
-        for q, x in zip(self.keyed, key if type(key) is tuple else (key,), strict=bool(self.keyed)):
+        for q, x in zip(self.keyed, self.entries, strict=True):
             yield from self.guard(q, x)
 
     def guard(self, p: Place, given: Any) -> Lines:
@@ -329,19 +330,20 @@ class Writer:
         """Wrap the result `_y` and record it."""
         raise NotImplementedError
 
-    def result_elem(self, layered: bool, cls: Any = None) -> str:
-        """The text of the Element of the result, which has the dtype that it had at first."""
-        r: Element = self.result._elem
-        if r.run is None:
-            return "_e" if r is self.elem else self.name(r)
-        own = next((p for p in self.own if p.elem is r and p.x != "_x"), None)
-        return (
-            "_e"
-            if r is self.elem
-            else f"{own.x}._elem"
-            if own is not None
-            else f"{self.name(r.base)}.at(_e.run, _e.level, {layered}, {self.name(cls)})"
+    def further(self) -> str:
+        """The arguments after the first as a view stores them: a list as a tuple."""
+        names = list(self.op.roles)[1:]
+        given = dict(zip(self.op.roles, self.given, strict=True))
+        return tuple_text(
+            f"_tuple({n})" if isinstance(given[n], list) and n in self.texts else n for n in names
         )
+
+    def based_on(self, t: str, first: str) -> Lines:
+        """Make the layer `t` a view of the first operand."""
+        yield f"    {t}._view = ({first}, _op, {self.further()}, None, None)"
+        yield f"    {t}._cell = _c = {first}._cell"
+        yield f"    {t}._seen = _c[-1] if _c else 0"
+        yield f"    return {t}"
 
     def is_certain(self) -> bool:
         """Whether the signature decides the dtype of the result.
@@ -353,14 +355,13 @@ class Writer:
         r: Element = self.result._elem
         if "dtype" in self.op.roles and self.given[positions(self.op)["dtype"]] is not None:
             return False
-        if not self.op.module.startswith("multigrad."):
+        if not self.ours:
             return False
         if self.op.kind == "nondifferentiable" and r.bool:
             return True
         others = [p.elem.base for p in self.all if p.array and not p.elem.bool]
-        same = r.floating and all(base is r.base for base in others)
         fixed = self.library.mutable or self.op.kind == "elementwise"
-        return same and fixed and self.op.module.startswith("multigrad.")
+        return fixed and r.floating and all(base is r.base for base in others)
 
 
 class PlaceTexts(Texts):
@@ -445,7 +446,7 @@ class TensorWriter(Writer):
             and r.layered is self.deep
             and r.library is self.library
             # a setting may decide that the next result of a third party's function is floating
-            and (r.floating or not records or op.module.startswith("multigrad."))
+            and (r.floating or not records or self.ours)
             and op.name not in self.library.backend.rules
             and not (self.view == "layout" and self.deep)
         )
@@ -531,8 +532,7 @@ class TensorWriter(Writer):
         if all(p.cell == "None" for p in self.keyed):
             return "None"
         cells = [p.cell for p in self.keyed]
-        several = type(self.given[positions(self.op)["key"]]) is tuple
-        return tuple_text(cells) if several else cells[0]
+        return tuple_text(cells) if self.is_tuple else cells[0]
 
     def apart(self) -> tuple[str, str, str]:
         """The values, nodes and cells of all parameters."""
@@ -568,7 +568,7 @@ class TensorWriter(Writer):
             yield f"        {generally}"
         yield f"    _t = _new({self.made})"
         yield "    _t._array = _y"
-        yield f"    _t._elem = {self.result_elem(self.deep)}"
+        yield f"    _t._elem = {self.result_elem()}"
         if self.made == "_View":
             first = next(iter(op.roles))
             yield f"    _t._cell = _c = {first}._cell"
@@ -626,6 +626,20 @@ class TensorWriter(Writer):
         yield f"        _r.recorded(_m, {tuple_text(op.roles)}, _t)"
         yield "    return _t"
 
+    def result_elem(self) -> str:
+        """The text of the Element of the result, which has the dtype that it had at first."""
+        r: Element = self.result._elem
+        if r.run is None:
+            return "_e" if r is self.elem else self.name(r)
+        own = next((p for p in self.own if p.elem is r and p.x != "_x"), None)
+        return (
+            "_e"
+            if r is self.elem
+            else f"{own.x}._elem"
+            if own is not None
+            else f"{self.name(r.base)}.at(_e.run, _e.level, {self.deep})"
+        )
+
     def none_of_many(self) -> Lines:
         """The tests that no operand has a node, if one is a long list."""
         yield f"not _any({self.nodes_text(self.places[self.long])})"
@@ -637,7 +651,7 @@ class TensorWriter(Writer):
         if self.view == "ask":
             yield f"_shows(_op, {tuple_text(op.roles)})"
         function = library.backend.functions.get(op.name)
-        ours = op.module.startswith("multigrad.") and (
+        ours = self.ours and (
             type(function) is not FunctionType or function.__module__.startswith("multigrad.")
         )
         if self.deep:

@@ -174,8 +174,7 @@ class BatchWriter(Writer):
         if place is None:
             if self.keyed and name == "key":
                 own = tuple(p.status == "own" for p in self.keyed)
-                several = type(self.given[positions(self.op)[name]]) is tuple
-                return repr(own if several else own[0])
+                return repr(own if self.is_tuple else own[0])
             text = self.texts[name]
             return f"(False,) * _len({text}) if _type({text}) is _tuple else False"
         if place.status == "many":
@@ -235,19 +234,7 @@ class BatchWriter(Writer):
             yield "        if _s:"
             yield f"            {generally}"
             yield from _no_view("        ")
-        further = tuple_text(
-            p.x if (p := self.places.get(n)) is not None else self.further(n)
-            for n in list(op.roles)[1:]
-        )
-        yield f"    _t._view = ({first}, _op, {further}, None, None)"
-        yield f"    _t._cell = _c = {first}._cell"
-        yield "    _t._seen = _c[-1] if _c else 0"
-        yield "    return _t"
-
-    def further(self, name: str) -> str:
-        """A setting as a view stores it: as the caller gave it, a list as a tuple."""
-        given = self.given[positions(self.op)[name]]
-        return f"_tuple({name})" if isinstance(given, list) else name
+        yield from self.based_on("_t", first)
 
 
 def _no_view(pad: str) -> Lines:

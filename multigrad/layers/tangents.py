@@ -48,10 +48,9 @@ def _layer(x: Any) -> Any:
 class DualWriter(Writer):
     """The writer for Duals, whose results have a tangent.
 
-    high       whether values or tangents may be layers
-    moving     the operands that may have a tangent
-    own_rules  whether the operation is one of multigrad's
-    xp         the text of the namespace of rules
+    high    whether values or tangents may be layers
+    moving  the operands that may have a tangent
+    xp      the text of the namespace of rules
     """
 
     common: ClassVar[dict[str, Any]] = Writer.common | {
@@ -74,7 +73,6 @@ class DualWriter(Writer):
         self.high = self.deep or any(p.elem.layered for p in self.own)
         if self.high and any(p.status == "many" for p in self.places.values()):
             raise Unwritten
-        self.own_rules = op.module.startswith("multigrad.")
         self.moving = [p for p in self.all if p.status == "own" and p.elem.floating]
         self.xp = "_bound" if self.high else "_xp"
         self.tangents = {n: self._tangent_of(p) for n, p in self.places.items()}
@@ -170,7 +168,7 @@ class DualWriter(Writer):
         yield "    _d._tangent = _t"
         layers = ["_isinstance(_y, _Layer)"] * self.deep
         # a Tensor may be among the arguments of a third party's rule
-        layers += ["_isinstance(_t, _Layer)"] * (self.high or not self.own_rules)
+        layers += ["_isinstance(_t, _Layer)"] * (self.high or not self.ours)
         if layers:
             yield f"    _n = {' or '.join(layers)}"
         at = f"{self.name(r.base)}.at(_e.run, _e.level, {'_n' if layers else False}, _Dual)"
@@ -179,16 +177,13 @@ class DualWriter(Writer):
         first = next(iter(op.roles))
         based = self.places.get(first)
         if (op.view is True or self.plain_key) and based is not None and based.status == "own":
-            further = tuple_text(self.called()[n] for n in list(op.roles)[1:])
-            yield f"    _d._view = ({first}, _op, {further}, None, None)"
-            yield f"    _d._cell = _c = {first}._cell"
-            yield "    _d._seen = _c[-1] if _c else 0"
-        else:
-            yield "    _d._cell = []"
-            yield "    _d._view = None"
-            if op.view and op.view is not True:
-                top = self.first(self.main)
-                yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), {top}, False)"
+            yield from self.based_on("_d", first)
+            return
+        yield "    _d._cell = []"
+        yield "    _d._view = None"
+        if op.view and op.view is not True:
+            top = self.first(self.main)
+            yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), {top}, False)"
         yield "    return _d"
 
     # ----- The tangent -----
@@ -209,7 +204,7 @@ class DualWriter(Writer):
         if made is None:  # also without a rule, which it explains
             yield f"{pad}_t, = _pushed(_op, _library, {apart}, (_y,))"
             return
-        if not self.high and self.own_rules:
+        if not self.high and self.ours:
             yield from made(moving, pad)
             return
         if self.high:
@@ -242,12 +237,12 @@ class DualWriter(Writer):
                 yield f"{inner}_t = _u"
             else:
                 yield f"{inner}_t = _u if _t is None else _t + _u"
-        tests = ["_t.dtype != _y.dtype"] * (other or not self.own_rules)
-        if self.several or not self.own_rules:
+        tests = ["_t.dtype != _y.dtype"] * (other or not self.ours)
+        if self.several or not self.ours:
             part = ""
-            if self.own_rules and len(moving) == len(self.arrays):
+            if self.ours and len(moving) == len(self.arrays):
                 part = " or ".join(f"{self._tangent(self.places[n])} is None" for n in moving)
-            if not self.own_rules or len(moving) > 1 or len(self.arrays) > 1:
+            if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
                 tests.append(f"{f'({part}) and ' if part else ''}_t.shape != _y.shape")
         if tests:
             yield f"{pad}if {' or '.join(tests)}:"
@@ -273,11 +268,11 @@ class DualWriter(Writer):
                     yield f"{pad}    _u = {self.places[a].x}"
             yield f"{pad}_u = _g * _u"
             return
-        if self.several or not self.own_rules:
+        if self.several or not self.ours:
             yield f"{pad}if _g.shape != _y.shape:"
             yield f"{pad}    _g = {self.xp}.broadcast_to(_g, _y.shape)"
         yield f"{pad}_u = {self.rule_text(rule)}"
-        if not self.own_rules:
+        if not self.ours:
             yield f"{pad}_u = _shaped({self.xp}, _u, _y.shape, _op, False, {n!r})"
 
     def rule_text(self, rule: Rule, raw: bool = False) -> str:
@@ -363,14 +358,14 @@ class DualWriter(Writer):
         t = self._tangent(self.places[moving[0]])
         yield f"{pad}_g = {f'_layer({t})' if self.high else t}"
         yield f"{pad}_t = {self.rule_text(rule)}"
-        if self.own_rules:
+        if self.ours:
             yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
             yield f"{pad}    _t = _conform({self.xp}, _t, _y, _op)"
         yield from self.conformed(pad)
 
     def conformed(self, pad: str) -> Lines:
         """Check the tangents of a third party's operation, whose shape and dtype may be wrong."""
-        if not self.own_rules:
+        if not self.ours:
             xp = "(_bound if _isinstance(_t, _Layer) else _xp)" if self.high else "_xp"
             yield f"{pad}_t = _conform({xp}, _t, _y, _op)"
 
