@@ -152,10 +152,10 @@ DEFECTS: dict[str, Defect] = {
     "a write through a view that the base does not know of": Defect(
         "multigrad/memory/inplace.py", "        rebase(t, value, place)\n", "        pass\n"
     ),
-    "a view of a batch with a version cell of its own": Defect(
-        "multigrad/layers/batch_code.py",
-        'f"    _t._cell = _c = {first}._cell"',
-        '"    _t._cell = _c = []"',
+    "a view of a layer with a version cell of its own": Defect(
+        "multigrad/dispatch/writer.py",
+        'f"    {t}._cell = _c = {first}._cell"',
+        'f"    {t}._cell = _c = []"',
     ),
 }
 
