@@ -44,50 +44,6 @@ _REFLECTED = (
 )
 _installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
-_BEYOND = frozenset(
-    (
-        "corrcoef",
-        "cov",
-        "cross",
-        "cumprod",
-        "cumsum",
-        "deg2rad",
-        "diag",
-        "diagonal",
-        "dot",
-        "exp2",
-        "flatten",
-        "fmax",
-        "fmin",
-        "fmod",
-        "heaviside",
-        "inner",
-        "kron",
-        "log_softmax",
-        "logaddexp2",
-        "logsumexp",
-        "median",
-        "nan_to_num",
-        "nanmean",
-        "nanmedian",
-        "nanquantile",
-        "nansum",
-        "outer",
-        "quantile",
-        "rad2deg",
-        "ravel",
-        "relu",
-        "sigmoid",
-        "sinc",
-        "softmax",
-        "swapaxes",
-        "trace",
-    )
-)
-"""The operations beyond the standard that are methods of NumPy's or PyTorch's arrays.
-
-`split` is left out: in PyTorch, its argument gives the lengths of the parts.
-"""
 
 
 class _Lazy:
@@ -130,7 +86,7 @@ def _install_methods(op: Op) -> None:
         and "." not in name
         and op.chapter not in _NO_METHOD
         and next(iter(op.roles.values()), "") == "array"
-        and (not op.beyond or name in _BEYOND)
+        and (not op.beyond or op.about.method)
     )
     if not method or hasattr(Layer, name) or (not known and hasattr(Tensor, name)):
         gone = {name, twin}

@@ -49,6 +49,10 @@ floating dtype would be wrong: second derivatives would treat it as a constant.
 
 Only arrays and keys may be batched. Without `batching`, examples are computed one by one.
 
+**Words.** `about=About(...)` has what the declaration says beside the rules: the gradient as a
+formula where the rule's own text is none, an example, the names of NumPy's functions that it stands
+for. Docstrings and stubs, the methods of arrays and NumPy's protocols are made of it.
+
 **Memory.** If the result lies in the memory of the first argument, `view` says so: True for a part
 of it, "layout" for a part if its strides allow that, "same" for the argument itself, or a function
 of all arguments that returns one of these. Any other result must be a new array; otherwise an
@@ -77,6 +81,7 @@ from .tracebacks import entry
 
 __all__ = [
     "OPS",
+    "About",
     "Op",
     "Rule",
     "behind_batch",
@@ -154,6 +159,37 @@ class Rule:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class About:
+    """What a declaration says of an operation beside its rules. Everything may be left out.
+
+    gradient  the gradient as the docstring states it: words, or for each array argument an
+              expression of the arguments, the cotangent `g` and the result `ans`. It is for rules
+              whose own text is no such expression; `make stubs` reads that of the others
+    at        the gradient at kinks and singular points, or the case that the expression holds for
+    example   the call that the docstring shows, or only its arguments. A, S, V, X and Y stand for
+              arrays; tools/examples.py has them
+    arrays    the arrays as the docstring describes them, such as "matrices (..., M, N)"
+    dtypes    the dtypes that it takes: "floating dtypes", "any numeric dtype"
+    returns   "booleans" or "integers", if the elements of its result are always of that kind
+    numpy     of multigrad's own operations: functions of NumPy that it carries out for Tensors,
+              besides the one that has its name
+    method    whether arrays have it as a method, if it is beyond the standard
+    """
+
+    gradient: str | Mapping[str, str] = ""
+    at: str = ""
+    example: str = ""
+    arrays: str = ""
+    dtypes: str = ""
+    returns: str = ""
+    numpy: tuple[str, ...] = ()
+    method: bool = False
+
+
+NOTHING = About()
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Op:
     """One operation of the table.
@@ -184,6 +220,10 @@ class Op:
     forward: Any
     doc: str
     module: str
+    # Declared by multigrad itself, not by a plugin or a program: the engine relies on what its
+    # rules and its `view` say.
+    builtin: bool = False
+    about: About = NOTHING
 
     @property
     def beyond(self) -> bool:
@@ -353,6 +393,7 @@ def elementwise(
     operator: str = "",
     forward: Any = None,
     chapter: str = "",
+    about: About | None = None,
     override: bool = False,
     **partials: Any,
 ) -> Op:
@@ -376,6 +417,7 @@ def elementwise(
         doc=doc,
         operator=operator,
         forward=forward,
+        about=about,
         override=override,
         chapter=chapter,
         batching="elementwise",
@@ -398,6 +440,7 @@ def linear(
     view: Any = False,
     keep: Any = None,
     materialize: bool = True,
+    about: About | None = None,
     override: bool = False,
     **vjps: Any,
 ) -> Op:
@@ -419,6 +462,7 @@ def linear(
         batching=batching,
         view=view,
         keep=keep,
+        about=about,
         override=override,
         vjps=vjps,
     )
@@ -436,6 +480,7 @@ def multilinear(
     vjp: Any = None,
     batching: Any = None,
     keep: Any = None,
+    about: About | None = None,
     override: bool = False,
     **vjps: Any,
 ) -> Op:
@@ -453,6 +498,7 @@ def multilinear(
         vjp=vjp,
         batching=batching,
         keep=keep,
+        about=about,
         override=override,
         vjps=vjps,
     )
@@ -475,6 +521,7 @@ def define(
     keep: Any = None,
     materialize: bool = True,
     residuals: Mapping[str, Any] | None = None,
+    about: About | None = None,
     override: bool = False,
     **vjps: Any,
 ) -> Op:
@@ -510,6 +557,7 @@ def define(
         batching=batching,
         view=view,
         keep=keep,
+        about=about,
         override=override,
         vjps=vjps,
     )
@@ -530,6 +578,7 @@ def nondifferentiable(
     chapter: str = "",
     outputs: Iterable[str] | None = (),
     batching: Any = None,
+    about: About | None = None,
     override: bool = False,
 ) -> Op:
     """Declare an operation whose results have no gradient."""
@@ -542,6 +591,7 @@ def nondifferentiable(
         chapter=chapter,
         outputs=outputs,
         batching=batching,
+        about=about,
         override=override,
     )
 
@@ -556,6 +606,7 @@ def composite(
     operator: str = "",
     chapter: str = "",
     outputs: Iterable[str] | None = (),
+    about: About | None = None,
     override: bool = False,
 ) -> Op:
     """Declare an operation by `forward(xp, *arguments)`, written in terms of other operations.
@@ -570,6 +621,7 @@ def composite(
         forward=forward,
         chapter=chapter,
         outputs=outputs,
+        about=about,
         override=override,
     )
 
@@ -589,6 +641,7 @@ def _declare(
     doc: str,
     operator: str,
     forward: Any,
+    about: About | None,
     override: bool,
     chapter: str,
     vjp: Any = None,
@@ -608,12 +661,13 @@ def _declare(
             "as forward=."
         )
     module = _declaring()
-    if not module.startswith("multigrad."):
+    builtin = module.startswith("multigrad.")
+    if not builtin:
         # A plugin's operations are checked against those of the standard, so the standard is loaded
         # first.
         import_module("multigrad.ops")
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
-    if not module.startswith("multigrad."):
+    if not builtin:
         for parameter in roles:
             if parameter in IN_CODE:
                 raise RegistrationError(
@@ -635,7 +689,7 @@ def _declare(
     arrays = tuple(p for p, role in roles.items() if role != "plain")
     _check_name(name)
     root = name.partition(".")[0]
-    if not module.startswith("multigrad.") and is_ours(root):
+    if not builtin and is_ours(root):
         raise RegistrationError(
             f"{name!r} cannot be declared: multigrad.{root} is something else already. Choose "
             f"another {'name' if root == name else 'prefix'}."
@@ -653,9 +707,11 @@ def _declare(
             operator or known.operator,
             chapter or known.chapter,
         )
+        about = about or known.about
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
+    _check_about(name, about, arrays)
     if vjp is not None and vjps:
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
@@ -706,6 +762,8 @@ def _declare(
         forward=forward,
         doc=doc,
         module=module,
+        builtin=builtin,
+        about=about or NOTHING,
     )
     OPS[name] = op
     try:
@@ -926,6 +984,18 @@ def _check_operator(name: str, operator: str) -> None:
             f"{name}: the operator {operator!r} already belongs to the operation {other!r}. "
             f"Declare {other!r} with override=True to change it."
         )
+
+
+def _check_about(name: str, about: Any, arrays: tuple[str, ...]) -> None:
+    if not isinstance(about, About | None):
+        raise RegistrationError(f"{name}: about must be a registry.About, not {about!r}.")
+    stated = about.gradient if about is not None else ""
+    for argument in stated if not isinstance(stated, str) else ():
+        if argument not in arrays:
+            raise RegistrationError(
+                f"{name}: about.gradient has {argument!r}, which is not the name of an array "
+                f"argument. It has {', '.join(arrays) or 'none'}."
+            )
 
 
 def _check_forward(name: str, forward: Any) -> None:

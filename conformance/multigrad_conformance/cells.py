@@ -178,7 +178,7 @@ def _first(operation: str) -> str:
 
 def to_add(op: Op) -> str:
     """Where to add the samples of an operation that has none."""
-    if not op.module.startswith("multigrad."):
+    if not op.builtin:
         failed = [b.error for b in backends() if "multigrad_samples" in b.error]
         return "; ".join(
             (
@@ -281,12 +281,7 @@ def _cell(
     short = (
         (short and bool(sample.short))
         or keyword
-        or (
-            check in RULES
-            and backend.name == "numpy"
-            and not single
-            and op.module.startswith("multigrad.ops")
-        )
+        or (check in RULES and backend.name == "numpy" and not single and op.builtin)
     )
     return Cell(backend.name, op.name, check, sample.label, execute, short, single, variant, needs)
 
@@ -376,7 +371,7 @@ def _derived(op: Op, sample: Sample) -> Iterator[tuple[str, Sample, Any]]:
             yield "raw", _named(sample, side, True), _with(sample, checks.raw_operand, side)
     if op.kind == "composite" and problem.places and len(arrays) > 1:
         yield "raw", _named(sample, "others", True), _with(sample, checks.beside_raw)
-    if op.batching != "elementwise" and not op.module.startswith("multigrad.") and problem.places:
+    if op.batching != "elementwise" and not op.builtin and problem.places:
         yield from _edges(op, sample)
     if op.batching != "elementwise" or not arrays or any(a.shape != (2, 3) for a in arrays):
         return

@@ -493,7 +493,7 @@ def noting() -> Iterator[list[registry.Op]]:
 def _note(op: registry.Op) -> None:
     stack = vars(_noted).get("stack")
     # after an interrupt, a declaration is noted again
-    if stack and not op.module.startswith("multigrad.") and op not in stack[-1]:
+    if stack and not op.builtin and op not in stack[-1]:
         stack[-1].append(op)
 
 

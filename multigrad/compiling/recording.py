@@ -376,7 +376,7 @@ class Recording(extend.Transform):
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
         """Whether the shape of a result may depend on values."""
-        if op.name in VALUE_SHAPED or not op.module.startswith("multigrad."):
+        if op.name in VALUE_SHAPED or not op.builtin:
             return True
         for (name, role), x in zip(op.roles.items(), args, strict=True):
             if name in ("key", "part"):

@@ -274,7 +274,7 @@ def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
 
 def _moves(op: Op) -> bool:
     """Whether an operation that makes views only rearranges elements, in a known way."""
-    return op.module.startswith("multigrad.") and op.name not in ("real", "imag")
+    return op.builtin and op.name not in ("real", "imag")
 
 
 def _is_by_rows(root: Any) -> bool:

@@ -47,6 +47,7 @@ OP = Op(
     None,
     "The user's own.",
     __name__,
+    builtin=True,
 )
 
 PUBLIC = "multigrad.autograd.function"

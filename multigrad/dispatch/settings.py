@@ -108,7 +108,7 @@ OTHER = ("tensordot.axes", "linalg.tensordot.axes", "einsum.optimize", "to_backe
 def kinds(op: Op) -> dict[str, Kind]:
     """The settings of an operation whose types are checked. Plugins check their own."""
     found: dict[str, Kind] = {}
-    if not op.module.startswith("multigrad."):
+    if not op.builtin:
         return found
     for name, p in op.signature.parameters.items():
         if op.roles[name] != "plain" or f"{op.name}.{name}" in OTHER:

@@ -101,7 +101,7 @@ class Writer:
         self, op: Op, plain_key: bool, values: Sequence[Any], top: Any, result: Any
     ) -> None:
         self.op, self.plain_key, self.given, self.result = op, plain_key, values, result
-        self.top, self.ours = top, op.module.startswith("multigrad.")
+        self.top, self.ours = top, op.builtin
         self.library = library = top._elem.library
         self.scope: dict[str, Any] = {"_library": library, "_xp": library.xp}
         self.again = f"return _general(_op, {tuple_text(op.roles)})"

@@ -8,27 +8,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..registry import composite, linear, nondifferentiable
+from ..registry import About, composite, linear, nondifferentiable
 from . import batching
 from .keys import trimmed
 from .manipulation import broadcast_to_vjp
 
 # fmt: off
 nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)",
-                  doc="Evenly spaced numbers with a given step.")
+                  doc="Evenly spaced numbers with a given step.",
+                  about=About(example="3"))
 nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An uninitialized array.")
 nondifferentiable("empty_like(x, /, *, dtype=None, device=None)", batching="elementwise",
                   doc="An uninitialized array with the shape and dtype of `x`.")
 nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
-                  doc="Ones on the k-th diagonal, zeros elsewhere.")
+                  doc="Ones on the k-th diagonal, zeros elsewhere.",
+                  about=About(example="2"))
 nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)",
                   doc="An array that shares the memory of an array of any library.")
-nondifferentiable("ones(shape, *, dtype=None, device=None)", doc="An array of ones.")
+nondifferentiable("ones(shape, *, dtype=None, device=None)", doc="An array of ones.",
+                  about=About(example="(1, 2)"))
 nondifferentiable("ones_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array of ones with the shape and dtype of `x`.")
-nondifferentiable("zeros(shape, *, dtype=None, device=None)", doc="An array of zeros.")
+                  doc="An array of ones with the shape and dtype of `x`.",
+                  about=About(example="P"))
+nondifferentiable("zeros(shape, *, dtype=None, device=None)", doc="An array of zeros.",
+                  about=About(example="2"))
 nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array of zeros with the shape and dtype of `x`.")
+                  doc="An array of zeros with the shape and dtype of `x`.",
+                  about=About(example="P"))
 # fmt: on
 
 # Only an array has a gradient; asarray accepts other objects too.
@@ -43,6 +49,7 @@ linear(
         and "same"
     ),
     obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device),
+    about=About(gradient="g", example="[1.0, 2.0], requires_grad=True"),
 )
 
 
@@ -82,9 +89,11 @@ def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
 
 # fmt: off
 composite("full(shape, fill_value: array, *, dtype=None, device=None)", full,
-          doc="An array filled with one value.")
+          doc="An array filled with one value.",
+          about=About(example="2, 7.0"))
 composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like,
-          doc="An array with the shape and dtype of `x`, filled with one value.")
+          doc="An array with the shape and dtype of `x`, filled with one value.",
+          about=About(example="P, 7.0"))
 # fmt: on
 
 
@@ -114,5 +123,9 @@ linear(
     ),
     stop=lambda xp, g, num, endpoint, stop_device, stop_shape: linspace_vjp(
         xp, g, num, endpoint, (0.0, 1.0), stop_device, stop_shape
+    ),
+    about=About(
+        gradient="sums of g, weighted by the distance from the other end of the interval",
+        example="0.0, 1.0, 3",
     ),
 )

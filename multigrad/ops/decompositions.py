@@ -15,7 +15,7 @@ from math import nan
 from typing import Any
 
 from ..errors import GradientError
-from ..registry import define
+from ..registry import About, define
 from .kernels import is_complex
 
 # ----- What the rules share -----
@@ -95,6 +95,12 @@ define(
     chapter="linalg",
     doc="The lower triangle L with L L^H = x, or the upper triangle U with U^H U = x, of each "
     "positive definite Hermitian matrix x.",
+    about=About(
+        gradient="L^-H Phi(L^H g) L^-1, made Hermitian, where Phi halves the diagonal of"
+        " a lower triangle",
+        example="S",
+        arrays="Hermitian positive definite matrices (..., M, M)",
+    ),
 )
 
 # ----- QR -----
@@ -188,4 +194,9 @@ define(
     chapter="linalg",
     doc="Orthonormal columns Q and an upper triangle R with Q R = x. With mode='complete' and "
     "more rows than columns there is no gradient.",
+    about=About(
+        gradient="a function of Q, R and both cotangents; for matrices of full rank",
+        example="mg.abs(mg.linalg.qr(S).R)",
+        arrays="matrices (..., M, N)",
+    ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import nan
 from typing import Any
 
-from ..registry import define
+from ..registry import About, define
 from . import batching_linalg
 from .decompositions import adjoint, epsilon, on_diagonal
 from .kernels import alike, imaginary, is_complex
@@ -89,11 +89,14 @@ define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": d
        jvp=lambda xp, t, x: xp.sum(xp.matrix_transpose(xp.adjugate(x)) * t, axis=(-2, -1)),
        doc="The determinant of each square matrix. The first two derivatives are exact at "
            "singular matrices too; the third derivative raises there for matrices larger than 3 "
-           "by 3.")
+           "by 3.",
+       about=About(gradient={"x": "g * ans * matrix_transpose(linalg.inv(x))"},
+                   at="exact for singular matrices too", arrays="square matrices (..., M, M)"))
 define("linalg.slogdet(x, /)", batching="leading", chapter="linalg", outputs=("sign", "logabsdet"),
        materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
        doc="The sign of each determinant (the phase, if it is complex) and the logarithm of its "
-           "modulus. A singular matrix has no gradient.")
+           "modulus. A singular matrix has no gradient.",
+       about=About(gradient="g x^-H for logabsdet", arrays="square matrices (..., M, M)"))
 # fmt: on
 
 # ----- the adjugate -----

@@ -9,9 +9,10 @@ points. It is PyTorch's value unless the comment says otherwise.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from ..registry import define, elementwise, linear, nondifferentiable
+from ..registry import About, define, elementwise, linear, nondifferentiable
 from .kernels import LN2, LN10, alike, imaginary, is_complex, is_floating, unit
 
 INF = math.inf
@@ -110,22 +111,30 @@ def copysign(xp: Any, x1: Any, x2: Any) -> Any:
 # ----- arithmetic -----
 
 # fmt: off
-elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", doc="The sum of each pair of elements.")
+elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", doc="The sum of each pair of elements.",
+            about=About(dtypes="any numeric dtype"))
 elementwise("subtract(x1, x2, /)", x1=1, x2=-1, operator="sub",
-            doc="The difference of each pair of elements.")
+            doc="The difference of each pair of elements.",
+            about=About(dtypes="any numeric dtype"))
 elementwise("multiply(x1, x2, /)", x1=lambda xp, x2: x2, x2=lambda xp, x1: x1, operator="mul",
-            doc="The product of each pair of elements.")
+            doc="The product of each pair of elements.",
+            about=About(dtypes="any numeric dtype"))
 elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2,
             x2=lambda xp, g, x1, x2: -g * ((x1 / x2) / x2), operator="truediv",
             doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and "
                 "-inf (nan for 0/0).")
-elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.")
-elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.")
+elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.",
+            about=About(example="mg.asarray([1.0, -2.0])", dtypes="any numeric dtype"))
+elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.",
+            about=About(dtypes="any numeric dtype"))
 elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x},
-            doc="One divided by each element.")
-elementwise("square(x, /)", x=lambda xp, x: 2.0 * x, doc="The square of each element.")
+            doc="One divided by each element.",
+            about=About(gradient={"x": "-g / x**2"}))
+elementwise("square(x, /)", x=lambda xp, x: 2.0 * x, doc="The square of each element.",
+            about=About(example="mg.asarray([2.0, 3.0])", dtypes="any numeric dtype"))
 elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2.0 * ans),
-            doc="The principal square root of each element. The gradient at 0 is inf.")
+            doc="The principal square root of each element. The gradient at 0 is inf.",
+            about=About(at="inf at 0"))
 # fmt: on
 
 
@@ -156,16 +165,20 @@ def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
 # fmt: off
 elementwise("pow(x1, x2, /)", x1=pow_x1_partial, x2=pow_x2_partial, operator="pow",
             doc="Each element of x1 raised to the power in x2. The gradient of x**0 is 0 "
-                "everywhere, and that of 0**y is 0 for y >= 0.")
+                "everywhere, and that of 0**y is 0 for y >= 0.",
+            about=About(gradient={"x1": "g * x2 * x1**(x2 - 1)", "x2": "g * ans * log(x1)"},
+                        dtypes="any numeric dtype"))
 elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2),
-            operator="mod", doc="The remainder of floor division, with the sign of x2.")
+            operator="mod", doc="The remainder of floor division, with the sign of x2.",
+            about=About(dtypes="any numeric dtype"))
 # fmt: on
 
 # ----- exponentials and logarithms -----
 
 # fmt: off
 elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each element.")
-elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1.0, doc="exp(x) - 1, accurate near 0.")
+elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1.0, doc="exp(x) - 1, accurate near 0.",
+            about=About(gradient={"x": "g * exp(x)"}))
 elementwise("log(x, /)", x=lambda xp, g, x: g / x,
             doc="The natural logarithm of each element. The gradient at 0 is inf.")
 elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1.0 + x), doc="log(1 + x), accurate near 0.")
@@ -191,6 +204,7 @@ elementwise(
     x1=lambda xp, x1, x2: _softmax_weight(xp, x1, x2),
     x2=lambda xp, x1, x2: _softmax_weight(xp, x2, x1),
     doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.",
+    about=About(gradient={"x1": "g * exp(x1 - ans)", "x2": "g * exp(x2 - ans)"}),
 )
 
 # ----- trigonometric and hyperbolic functions -----
@@ -240,16 +254,23 @@ elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine
 elementwise("tanh(x, /)", x=lambda xp, ans: 1.0 - ans * ans,
             doc="The hyperbolic tangent of each element.")
 elementwise("asin(x, /)", x=lambda xp, g, x: g / _root_of_one_minus_square(xp, x),
-            doc="The inverse sine of each element. The gradient at 1 is inf.")
+            doc="The inverse sine of each element. The gradient at 1 is inf.",
+            about=About(gradient={"x": "g / sqrt(1 - x**2)"}, at="inf at -1 and 1"))
 elementwise("acos(x, /)", x=lambda xp, g, x: -g / _root_of_one_minus_square(xp, x),
-            doc="The inverse cosine of each element. The gradient at 1 is -inf.")
-elementwise("atan(x, /)", x=atan_vjp, doc="The inverse tangent of each element.")
+            doc="The inverse cosine of each element. The gradient at 1 is -inf.",
+            about=About(gradient={"x": "-g / sqrt(1 - x**2)"}, at="-inf at -1 and 1"))
+elementwise("atan(x, /)", x=atan_vjp, doc="The inverse tangent of each element.",
+            about=About(gradient={"x": "g / (1 + x**2)"}))
 elementwise("asinh(x, /)", x=lambda xp, g, x: g / _root_of_one_plus_square(xp, x),
-            doc="The inverse hyperbolic sine of each element.")
+            doc="The inverse hyperbolic sine of each element.",
+            about=About(gradient={"x": "g / sqrt(1 + x**2)"}))
 elementwise("acosh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x - 1) / xp.sqrt(x - -1),
-            doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.")
+            doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.",
+            about=About(gradient={"x": "g / sqrt(x**2 - 1)"}, at="inf at 1",
+                        example="mg.asarray([1.5, 2.0])"))
 elementwise("atanh(x, /)", x=atanh_vjp,
-            doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.")
+            doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.",
+            about=About(gradient={"x": "g / (1 - x**2)"}))
 # fmt: on
 
 
@@ -261,11 +282,15 @@ def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
 # fmt: off
 elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
             x2=lambda xp, x1, x2: -atan2_partial(xp, x1, xp.hypot(x1, x2)),
-            doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.")
+            doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.",
+            about=About(gradient={"x1": "g * x2 / (x1**2 + x2**2)",
+                                  "x2": "-g * x1 / (x1**2 + x2**2)"},
+                        at="0 at (0, 0)"))
 elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans),
             x2=lambda xp, x2, ans: unit(xp, x2, ans),
             doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where "
-                "PyTorch gives nan.")
+                "PyTorch gives nan.",
+            about=About(gradient={"x1": "g * x1 / ans", "x2": "g * x2 / ans"}, at="0 at (0, 0)"))
 # fmt: on
 
 # ----- absolute value, sign, and the parts of complex numbers -----
@@ -303,11 +328,13 @@ def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
 
 # fmt: off
 define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwise",
-       doc="The absolute value (modulus) of each element. The gradient at 0 is 0.")
+       doc="The absolute value (modulus) of each element. The gradient at 0 is 0.",
+       about=About(gradient={"x": "g * sign(x)"}, at="0 at 0", example="mg.asarray([-2.0, 3.0])"))
 define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans),
        batching="elementwise",
        doc="The sign of each element; for complex numbers z / |z|. The gradient of a real "
-           "argument is 0, and so is the gradient at 0.")
+           "argument is 0, and so is the gradient at 0.",
+       about=About(gradient={"x": "0 * g"}, example="mg.asarray([-2.0, 3.0])"))
 # fmt: on
 
 
@@ -317,15 +344,19 @@ def _of_complex(x: Any) -> bool:
 
 # fmt: off
 linear("real(x, /)", x=lambda xp, g: g, batching="elementwise",
-       view=lambda x: _of_complex(x) or "same", doc="The real part of each element.")
+       view=lambda x: _of_complex(x) or "same", doc="The real part of each element.",
+       about=About(gradient="g as the real part", example="mg.asarray([1 + 2j, 3.0])"))
 linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batching="elementwise",
-       view=_of_complex, doc="The imaginary part of each element.")
+       view=_of_complex, doc="The imaginary part of each element.",
+       about=About(gradient="1j * g", example="mg.asarray([1 + 2j, 3.0])"))
 linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise",
-       doc="The complex conjugate of each element.")
+       doc="The complex conjugate of each element.",
+       about=About(example="mg.asarray([1 + 2j, 3.0])"))
 # By ans, not by sign(x2), since the sign of -0.0 counts. The gradient of x2 is 0, and that of x1 at
 # 0.
 elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,
-            forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.")
+            forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.",
+            about=About(gradient={"x1": "g * sign(x1) * sign(x2)"}, at="0 at x1 = 0"))
 # fmt: on
 
 # ----- selections: gradients are selected, too, since inf times a mask is nan -----
@@ -340,11 +371,15 @@ def _share(xp: Any, g: Any, tie: Any, lost: Any) -> Any:
 elementwise("maximum(x1, x2, /)", forward={"*": maximum},
             x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1),
-            doc="The larger of each pair of elements. Ties share the gradient.")
+            doc="The larger of each pair of elements. Ties share the gradient.",
+            about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
+                        at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
 elementwise("minimum(x1, x2, /)", forward={"*": minimum},
             x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1),
-            doc="The smaller of each pair of elements. Ties share the gradient.")
+            doc="The smaller of each pair of elements. Ties share the gradient.",
+            about=About(gradient={"x1": "where(x1 < x2, g, 0)", "x2": "where(x2 < x1, g, 0)"},
+                        at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
 # fmt: on
 
 
@@ -373,48 +408,120 @@ elementwise(
     max=clip_max_vjp,
     forward={"*": clip},
     doc="Each element limited to the interval [min, max]. At a bound the gradient goes to x.",
+    about=About(
+        gradient={"x": "where((x >= min) & (x <= max), g, 0)"},
+        at="at min and max themselves x gets g, and the bounds get 0",
+        example="mg.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0",
+        dtypes="any numeric dtype",
+    ),
 )
 
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
 
 # fmt: off
 elementwise("ceil(x, /)", x=0,
-            doc="The smallest integer not below each element. The gradient is 0.")
+            doc="The smallest integer not below each element. The gradient is 0.",
+            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
 elementwise("floor(x, /)", x=0,
-            doc="The largest integer not above each element. The gradient is 0.")
-elementwise("round(x, /)", x=0, doc="The nearest integer, halves to even. The gradient is 0.")
-elementwise("trunc(x, /)", x=0, doc="The integer part of each element. The gradient is 0.")
+            doc="The largest integer not above each element. The gradient is 0.",
+            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
+elementwise("round(x, /)", x=0, doc="The nearest integer, halves to even. The gradient is 0.",
+            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
+elementwise("trunc(x, /)", x=0, doc="The integer part of each element. The gradient is 0.",
+            about=About(example="mg.asarray([-1.6, 1.6])", dtypes="any numeric dtype"))
 # fmt: on
 
 # ----- no gradient -----
 
-for _signature, _operator, _doc in (
-    ("bitwise_and(x1, x2, /)", "and", "The bitwise AND of each pair of integers or booleans."),
-    ("bitwise_invert(x, /)", "invert", "Each element with every bit inverted."),
-    ("bitwise_left_shift(x1, x2, /)", "lshift", "The bits of x1 shifted to the left by x2."),
-    ("bitwise_or(x1, x2, /)", "or", "The bitwise OR of each pair of integers or booleans."),
-    ("bitwise_right_shift(x1, x2, /)", "rshift", "The bits of x1 shifted to the right by x2."),
-    ("bitwise_xor(x1, x2, /)", "xor", "The bitwise XOR of each pair of integers or booleans."),
-    ("equal(x1, x2, /)", "eq", "Whether the elements of each pair are equal."),
+_OF_BITS = About(
+    example="mg.asarray([6, 5]), mg.asarray([3, 1])", dtypes="integer or boolean dtypes"
+)
+_TRUTH = About(returns="booleans")
+_OF_INF = About(example="mg.asarray([1.0, mg.inf])", returns="booleans")
+_LOGICAL = About(
+    example="mg.asarray([True, True]), mg.asarray([True, False])",
+    dtypes="boolean dtypes",
+    returns="booleans",
+)
+
+for _signature, _operator, _doc, _about in (
+    (
+        "bitwise_and(x1, x2, /)",
+        "and",
+        "The bitwise AND of each pair of integers or booleans.",
+        _OF_BITS,
+    ),
+    (
+        "bitwise_invert(x, /)",
+        "invert",
+        "Each element with every bit inverted.",
+        replace(_OF_BITS, example="mg.asarray([0, 5])"),
+    ),
+    (
+        "bitwise_left_shift(x1, x2, /)",
+        "lshift",
+        "The bits of x1 shifted to the left by x2.",
+        _OF_BITS,
+    ),
+    (
+        "bitwise_or(x1, x2, /)",
+        "or",
+        "The bitwise OR of each pair of integers or booleans.",
+        _OF_BITS,
+    ),
+    (
+        "bitwise_right_shift(x1, x2, /)",
+        "rshift",
+        "The bits of x1 shifted to the right by x2.",
+        _OF_BITS,
+    ),
+    (
+        "bitwise_xor(x1, x2, /)",
+        "xor",
+        "The bitwise XOR of each pair of integers or booleans.",
+        _OF_BITS,
+    ),
+    ("equal(x1, x2, /)", "eq", "Whether the elements of each pair are equal.", _TRUTH),
     (
         "floor_divide(x1, x2, /)",
         "floordiv",
         "The largest integer not above the quotient of each pair of elements.",
+        None,
     ),
-    ("greater(x1, x2, /)", "gt", "Whether x1 is greater than x2."),
-    ("greater_equal(x1, x2, /)", "ge", "Whether x1 is at least x2."),
-    ("isfinite(x, /)", "", "Whether each element is neither infinite nor nan."),
-    ("isinf(x, /)", "", "Whether each element is infinite."),
-    ("isnan(x, /)", "", "Whether each element is nan."),
-    ("less(x1, x2, /)", "lt", "Whether x1 is less than x2."),
-    ("less_equal(x1, x2, /)", "le", "Whether x1 is at most x2."),
-    ("logical_and(x1, x2, /)", "", "Whether both booleans of each pair are true."),
-    ("logical_not(x, /)", "", "The negation of each boolean."),
-    ("logical_or(x1, x2, /)", "", "Whether at least one boolean of each pair is true."),
-    ("logical_xor(x1, x2, /)", "", "Whether exactly one boolean of each pair is true."),
-    ("nextafter(x1, x2, /)", "", "The next number after x1 in the direction of x2."),
-    ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ."),
-    ("signbit(x, /)", "", "Whether the sign bit of each element is set."),
+    ("greater(x1, x2, /)", "gt", "Whether x1 is greater than x2.", _TRUTH),
+    ("greater_equal(x1, x2, /)", "ge", "Whether x1 is at least x2.", _TRUTH),
+    ("isfinite(x, /)", "", "Whether each element is neither infinite nor nan.", _OF_INF),
+    ("isinf(x, /)", "", "Whether each element is infinite.", _OF_INF),
+    (
+        "isnan(x, /)",
+        "",
+        "Whether each element is nan.",
+        replace(_TRUTH, example="mg.asarray([1.0, mg.nan])"),
+    ),
+    ("less(x1, x2, /)", "lt", "Whether x1 is less than x2.", _TRUTH),
+    ("less_equal(x1, x2, /)", "le", "Whether x1 is at most x2.", _TRUTH),
+    ("logical_and(x1, x2, /)", "", "Whether both booleans of each pair are true.", _LOGICAL),
+    (
+        "logical_not(x, /)",
+        "",
+        "The negation of each boolean.",
+        replace(_LOGICAL, example="mg.asarray([True, False])"),
+    ),
+    ("logical_or(x1, x2, /)", "", "Whether at least one boolean of each pair is true.", _LOGICAL),
+    ("logical_xor(x1, x2, /)", "", "Whether exactly one boolean of each pair is true.", _LOGICAL),
+    (
+        "nextafter(x1, x2, /)",
+        "",
+        "The next number after x1 in the direction of x2.",
+        About(example="mg.asarray([1.0]), 2.0"),
+    ),
+    ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ.", _TRUTH),
+    (
+        "signbit(x, /)",
+        "",
+        "Whether the sign bit of each element is set.",
+        replace(_TRUTH, example="mg.asarray([-2.0, 3.0])"),
+    ),
 ):
     nondifferentiable(
         _signature,
@@ -422,4 +529,5 @@ for _signature, _operator, _doc in (
         doc=_doc,
         batching="elementwise",
         forward={"*": signbit} if _signature.startswith("signbit") else None,
+        about=_about,
     )

@@ -1,6 +1,6 @@
 """An example of each operation and its result, rounded.
 
-Written by `make stubs`: the calls are in tools/examples.py.
+Written by `make stubs` from the declarations.
 """
 
 from __future__ import annotations
@@ -469,3 +469,48 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "zeros": ("mg.zeros(2).tolist()", "[0.0, 0.0]"),
     "zeros_like": ("mg.zeros_like(mg.asarray([1.0, 2.0])).tolist()", "[0.0, 0.0]"),
 }
+
+FORMULAS: Mapping[str, Mapping[str, str]] = {
+    "add": {"x1": "g", "x2": "g"},
+    "cbrt": {"x": "g / (3 * cbrt(x)**2)"},
+    "ceil": {"x": "0 * g"},
+    "conj": {"x": "conj(g)"},
+    "copysign": {"x2": "0 * g"},
+    "cos": {"x": "-g * sin(x)"},
+    "cosh": {"x": "g * sinh(x)"},
+    "deg2rad": {"x": "g * pi / 180"},
+    "divide": {"x1": "g / x2", "x2": "-g * x1 / x2**2"},
+    "exp": {"x": "g * exp(x)"},
+    "exp2": {"x": "g * exp2(x) * log(2)"},
+    "flip": {"x": "flip(g, axis=axis)"},
+    "floor": {"x": "0 * g"},
+    "fmod": {"x1": "g", "x2": "-g * trunc(x1 / x2)"},
+    "heaviside": {"x1": "0 * g", "x2": "where(x1 == 0, g, 0)"},
+    "log": {"x": "g / x"},
+    "log10": {"x": "g / (x * log(10))"},
+    "log1p": {"x": "g / (1 + x)"},
+    "log2": {"x": "g / (x * log(2))"},
+    "matrix_transpose": {"x": "matrix_transpose(g)"},
+    "moveaxis": {"x": "moveaxis(g, destination, source)"},
+    "multiply": {"x1": "g * x2", "x2": "g * x1"},
+    "negative": {"x": "-g"},
+    "positive": {"x": "g"},
+    "rad2deg": {"x": "g * 180 / pi"},
+    "remainder": {"x1": "g", "x2": "-g * floor_divide(x1, x2)"},
+    "reshape": {"x": "reshape(g, x.shape)"},
+    "round": {"x": "0 * g"},
+    "sigmoid": {"x": "g * sigmoid(x) * (1 - sigmoid(x))"},
+    "sin": {"x": "g * cos(x)"},
+    "sinh": {"x": "g * cosh(x)"},
+    "sqrt": {"x": "g / (2 * sqrt(x))"},
+    "square": {"x": "2 * g * x"},
+    "squeeze": {"x": "reshape(g, x.shape)"},
+    "subtract": {"x1": "g", "x2": "-g"},
+    "tan": {"x": "g * (1 + tan(x)**2)"},
+    "tanh": {"x": "g * (1 - tanh(x)**2)"},
+    "tril": {"x": "tril(g, k=k)"},
+    "triu": {"x": "triu(g, k=k)"},
+    "trunc": {"x": "0 * g"},
+    "where": {"x1": "where(condition, g, 0)", "x2": "where(condition, 0, g)"},
+}
+"""The gradients that are read from the text of the rules."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..registry import behind_batch, linear, nondifferentiable
+from ..registry import About, behind_batch, linear, nondifferentiable
 from .kernels import alike
 
 Shape = tuple[int, ...]
@@ -239,10 +239,12 @@ def batched_over(name: str) -> Any:
 # fmt: off
 linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
        doc="The discrete Fourier transform along an axis.",
-       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm))
+       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm),
+       about=About(gradient="n ifft(g), for norm='backward'"))
 linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
        doc="The inverse of fft along an axis.", forward={"*": ifft},
-       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm))
+       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm),
+       about=About(gradient="fft(g) / n, for norm='backward'"))
 # fmt: on
 linear(
     "fft.rfft(x, /, *, n=None, axis=-1, norm='backward')",
@@ -258,11 +260,13 @@ linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
        forward={"*": irfft},
        doc="The inverse of rfft: a real signal from half of its spectrum. The imaginary parts of "
            "elements without a twin are ignored.",
-       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm))
+       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm),
+       about=About(example="mg.asarray([3.0 + 0j, -1.0])"))
 linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": hfft},
        doc="The real spectrum of a conjugate-symmetric signal, given as the first half of its "
            "values.",
-       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm))
+       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm),
+       about=About(example="mg.asarray([3.0 + 0j, -1.0])"))
 # fmt: on
 linear(
     "fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')",
@@ -311,25 +315,30 @@ linear(
     x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
         xp, g, "irfftn", x_shape, x_dtype, s, axes, norm
     ),
+    about=About(example="mg.asarray([3.0 + 0j, -1.0])"),
 )
 
 # fmt: off
 linear("fft.fftshift(x, /, *, axes=None)", batching="axis",
        doc="Move the zero frequency to the middle.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, True)},
-       x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes))
+       x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes),
+       about=About(gradient="ifftshift(g)"))
 linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of fftshift.",
        forward={"*": lambda xp, x, axes: shift(xp, x, axes, False)},
-       x=lambda xp, g, axes: xp.fft.fftshift(g, axes=axes))
+       x=lambda xp, g, axes: xp.fft.fftshift(g, axes=axes),
+       about=About(gradient="fftshift(g)"))
 # fmt: on
 
 nondifferentiable(
     "fft.fftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
     doc="The frequencies of the elements of a spectrum.",
     forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, False)},
+    about=About(example="4"),
 )
 nondifferentiable(
     "fft.rfftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
     doc="The frequencies of the elements of half a spectrum.",
     forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, True)},
+    about=About(example="4"),
 )

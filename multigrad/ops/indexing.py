@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..registry import linear
+from ..registry import About, linear
 from . import batching
 from .kernels import linear_index, masked_rows, unindex, wrapped
 from .keys import index_dtype, is_basic, place, sole_mask, trimmed
@@ -173,6 +173,7 @@ linear(
     batching=batching.take,
     doc="The elements of `x` at `indices` along one axis.",
     x=take_vjp,
+    about=About(gradient="zeros with g added at the indices", example="V, mg.asarray([2, 0])"),
 )
 
 
@@ -228,4 +229,5 @@ linear(
     batching=batching.take_along_axis,
     doc="The elements of `x` at `indices`; each line along the axis has its own indices.",
     x=take_along_axis_vjp,
+    about=About(gradient="zeros with g added at the indices", example="V, mg.asarray([2, 0])"),
 )

@@ -12,10 +12,11 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from ..registry import composite, define, linear, multilinear, nondifferentiable
+from ..registry import About, composite, define, linear, multilinear, nondifferentiable
 from . import batching_linalg
 from .decompositions import adjoint, epsilon
 from .kernels import alike, conj
+from .linear_algebra import MATRICES
 
 Shape = tuple[int, ...]
 
@@ -24,15 +25,19 @@ Shape = tuple[int, ...]
 
 # fmt: off
 composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2),
-          doc="The matrix product, over the last two axes.")
+          doc="The matrix product, over the last two axes.",
+          about=About(example="A, mg.asarray([1.0, 1.0])", arrays=MATRICES))
 composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x),
-          doc="Exchange the last two axes.")
+          doc="Exchange the last two axes.",
+          about=About(example="A"))
 composite("linalg.tensordot(x1, x2, /, *, axes=2)",
           lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
-          doc="The sum of products over pairs of axes.")
+          doc="The sum of products over pairs of axes.",
+          about=About(example="A, A, axes=2"))
 composite("linalg.vecdot(x1, x2, /, *, axis=-1)",
           lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
-          doc="The sum of conj(x1) * x2 along an axis.")
+          doc="The sum of conj(x1) * x2 along an axis.",
+          about=About(example="P, Q"))
 # fmt: on
 
 # ----- products of vectors -----
@@ -67,11 +72,14 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
 multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross, forward=cross,
             doc="The vector product of 3-vectors along an axis.",
             x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
-            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis))
+            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis),
+            about=About(gradient="for x1: x2 x g; for x2: g x x1",
+                        example="mg.asarray([1.0, 0.0, 0.0]), mg.asarray([0.0, 1.0, 0.0])"))
 multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=outer,
             doc="The products of each element of one vector with each element of another.",
             x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
-            x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g))
+            x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g),
+            about=About(gradient="for x1: g @ conj(x2); for x2: conj(x1) @ g", example="P, Q"))
 # fmt: on
 
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
@@ -109,6 +117,7 @@ linear(
     view=True,
     x=diagonal_vjp,
     doc="One diagonal of each matrix.",
+    about=About(gradient="a matrix with g on the diagonal"),
 )
 linear(
     "linalg.trace(x, /, *, offset=0, dtype=None)",
@@ -120,6 +129,7 @@ linear(
         )
     },
     doc="The sum of one diagonal of each matrix.",
+    about=About(gradient={"x": "g * eye(n)"}),
 )
 
 # ----- inverses and linear systems -----
@@ -169,9 +179,15 @@ def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
 define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp,
        jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
        doc="The solution of x1 @ ans = x2 for each square matrix x1. If x2 has one dimension it "
-           "is a vector, else a stack of matrices.")
+           "is a vector, else a stack of matrices.",
+       about=About(gradient={"x1": "-outer(linalg.solve(matrix_transpose(x1), g), ans)",
+                             "x2": "linalg.solve(matrix_transpose(x1), g)"},
+                   example="S, mg.asarray([3.0, 3.0])",
+                   arrays="x1: (..., M, M); x2: (M,) or (..., M, K), of floating dtypes"))
 define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
-       jvp=lambda xp, t, ans: -(ans @ t @ ans), doc="The inverse of each square matrix.")
+       jvp=lambda xp, t, ans: -(ans @ t @ ans), doc="The inverse of each square matrix.",
+       about=About(gradient={"x": "-matrix_transpose(ans) @ g @ matrix_transpose(ans)"},
+                   at="of real matrices", arrays="square matrices (..., M, M)"))
 # fmt: on
 
 # ----- powers -----
@@ -225,6 +241,11 @@ define(
     x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
     doc="Each square matrix raised to an integer power; a negative power is a power of the "
     "inverse.",
+    about=About(
+        gradient="the sum of (x^k)^H g (x^(n-1-k))^H over k < n",
+        example="A, 2",
+        arrays="square matrices (..., M, M)",
+    ),
 )
 
 # ----- pseudoinverses -----
@@ -302,9 +323,12 @@ def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
 define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"),
        forward={"*": pinv}, jvp=pinv_jvp, x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
        doc="The Moore-Penrose pseudoinverse of each matrix. Its derivative is the one at constant "
-           "rank.")
+           "rank.",
+       about=About(gradient="the gradient for matrices of constant rank",
+                   arrays="matrices (..., M, N)"))
 nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)",
                   batching=batching_linalg.with_tolerance("matrix_rank"), forward=matrix_rank,
                   doc="The number of singular values of each matrix that exceed rtol times the "
-                      "largest one.")
+                      "largest one.",
+                  about=About(arrays="matrices (..., M, N)"))
 # fmt: on

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..registry import linear, multilinear
+from ..registry import About, linear, multilinear
 from . import batching_linalg
 from .kernels import conj
 
 Shape = tuple[int, ...]
+
+MATRICES = (
+    "x1, x2: arrays of shapes (..., M, K) and (..., K, N), or vectors (K,), of numeric dtypes"
+)
 
 
 linear(
@@ -28,6 +32,7 @@ linear(
             x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
         )
     },
+    about=About(example="A"),
 )
 
 
@@ -74,6 +79,11 @@ multilinear(
     doc="The matrix product, over the last two axes.",
     x1=matmul_x1_vjp,
     x2=matmul_x2_vjp,
+    about=About(
+        gradient={"x1": "g @ matrix_transpose(conj(x2))", "x2": "matrix_transpose(conj(x1)) @ g"},
+        example="A, mg.asarray([1.0, 1.0])",
+        arrays=MATRICES,
+    ),
 )
 
 
@@ -116,7 +126,10 @@ def _ordered(xp: Any, x: Any, place: dict[int, int]) -> Any:
 
 # fmt: off
 multilinear("tensordot(x1, x2, /, *, axes=2)", batching=batching_linalg.tensordot,
-            doc="The sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp)
+            doc="The sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp,
+            about=About(gradient="for each array: g contracted with the conjugate of the other "
+                                 "array",
+                        example="A, A, axes=2"))
 
 # The standard allows only a negative axis: it is the same axis of both operands and of their
 # broadcast shape.
@@ -124,5 +137,7 @@ multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot,
             doc="The sum of conj(x1) * x2 along an axis.",
             forward={"*": lambda xp, x1, x2, axis: xp.sum(conj(xp, x1) * x2, axis=axis)},
             x1=lambda xp, g, x2, axis: xp.expand_dims(conj(xp, g), axis=axis) * x2,
-            x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1)
+            x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1,
+            about=About(gradient="for x1: conj(g) x2; for x2: g x1, along the axis",
+                        example="P, Q"))
 # fmt: on

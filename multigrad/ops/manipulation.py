@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..registry import linear, nondifferentiable
+from ..registry import About, linear, nondifferentiable
 from . import batching
 from .keys import place
 
@@ -37,6 +37,7 @@ nondifferentiable(
     "broadcast_shapes(*shapes: plain)",
     forward={"*": broadcast_shapes},
     doc="The shape that arrays of the given shapes broadcast to.",
+    about=About(example="(2, 1), (3,)"),
 )
 
 # ----- Shapes -----
@@ -51,16 +52,22 @@ def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
 
 # fmt: off
 linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True,
-       materialize=False, doc="Broadcast arrays against each other.", arrays=lambda xp, g: list(g))
+       materialize=False, doc="Broadcast arrays against each other.", arrays=lambda xp, g: list(g),
+       about=About(gradient="for each array: its cotangent, summed over the broadcast axes",
+                   example="P, mg.ones((2, 1))"))
 linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True,
-       doc="Broadcast an array to a shape.", x=broadcast_to_vjp)
+       doc="Broadcast an array to a shape.", x=broadcast_to_vjp,
+       about=About(gradient="g, summed over the broadcast axes", example="P, (2, 2)"))
 linear("reshape(x, /, shape, *, copy=None)", view="layout", batching=batching.reshape,
        doc="The same elements in another shape, in row-major order.",
-       x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
+       about=About(example="mg.arange(4), (2, 2)"))
 linear("expand_dims(x, /, axis)", batching=batching.expand_dims, view=True,
-       doc="Insert axes of length 1.", x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+       doc="Insert axes of length 1.", x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
+       about=About(gradient={"x": "squeeze(g, axis=axis)"}, example="P, axis=0"))
 linear("squeeze(x, /, axis)", batching="axis", view=True, doc="Remove axes of length 1.",
-       x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
+       about=About(example="mg.asarray([[1.0, 2.0]]), axis=0"))
 # fmt: on
 
 # ----- Orders of axes and elements -----
@@ -96,23 +103,30 @@ def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> 
 
 # fmt: off
 linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True,
-       doc="Permute the axes.", x=permute_dims_vjp)
+       doc="Permute the axes.", x=permute_dims_vjp,
+       about=About(gradient="g with its axes in the original order", example="A, (1, 0)"))
 linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis,
        forward={"*": moveaxis}, doc="Move axes to other positions; the other axes keep their "
                                     "order.",
-       x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source))
+       x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source),
+       about=About(example="A, 0, 1"))
 linear("flip(x, /, *, axis=None)", batching="axis", view=True,
        doc="Reverse the order of the elements along axes.",
-       x=lambda xp, g, axis: xp.flip(g, axis=axis))
+       x=lambda xp, g, axis: xp.flip(g, axis=axis),
+       about=About(example="mg.asarray([1.0, 2.0, 3.0])"))
 linear("roll(x, /, shift, *, axis=None)", batching=batching.roll,
        doc="Roll the elements along axes; elements that leave at one end enter at the other.",
-       x=roll_vjp)
+       x=roll_vjp,
+       about=About(gradient={"x": "roll(g, -shift, axis=axis)"},
+                   example="mg.asarray([1.0, 2.0, 3.0]), 1"))
 linear("tril(x, /, *, k=0)", batching="leading",
        doc="The lower triangle of each matrix, on and below the k-th diagonal.",
-       x=lambda xp, g, k: xp.tril(g, k=k))
+       x=lambda xp, g, k: xp.tril(g, k=k),
+       about=About(example="A"))
 linear("triu(x, /, *, k=0)", batching="leading",
        doc="The upper triangle of each matrix, on and above the k-th diagonal.",
-       x=lambda xp, g, k: xp.triu(g, k=k))
+       x=lambda xp, g, k: xp.triu(g, k=k),
+       about=About(example="A"))
 # fmt: on
 
 # ----- Joining and splitting -----
@@ -153,6 +167,7 @@ linear(
     doc="Join arrays along an axis; with axis=None, arrays are flattened first.",
     batching=batching.concat,
     arrays=concat_vjp,
+    about=About(gradient="for each array: its part of g", example="[P, Q]"),
 )
 linear(
     "stack(arrays: arrays, /, *, axis=0)",
@@ -161,6 +176,7 @@ linear(
     arrays=lambda xp, g, axis, needs: [
         part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)
     ],
+    about=About(gradient="for each array: its part of g", example="[P, Q]"),
 )
 linear(
     "unstack(x, /, *, axis=0)",
@@ -171,6 +187,7 @@ linear(
     doc="Split an array into its parts along an axis.",
     x=unstack_vjp,
     forward={"*": unstack},
+    about=About(gradient="the cotangents of the parts, stacked", example="A"),
 )
 
 # ----- Repeating -----
@@ -260,10 +277,13 @@ def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
 # fmt: off
 linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward={"*": repeat},
        doc="Repeat each element; `repeats` is one number, or a number for each element.",
-       x=repeat_vjp)
+       x=repeat_vjp,
+       about=About(gradient="g, summed over the copies of each element", example="P, 2"))
 linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile},
-       doc="Repeat the whole array along its axes.", x=tile_vjp)
+       doc="Repeat the whole array along its axes.", x=tile_vjp,
+       about=About(gradient="g, summed over the copies", example="P, (2,)"))
 linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid,
        materialize=False, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
-       arrays=meshgrid_vjp)
+       arrays=meshgrid_vjp,
+       about=About(example="P, Q"))
 # fmt: on

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from ..registry import define
+from ..registry import About, define
 from . import batching_linalg
 from .decompositions import adjoint
 from .kernels import alike, conj, is_complex, is_narrow, unit, wide
@@ -119,6 +119,9 @@ define(
     doc="A norm of the vectors along one axis, several, or all: sum(abs(x)**ord)**(1/ord). ord=0 "
     "counts the nonzero elements, ord=inf gives the largest modulus, ord=-inf the smallest. "
     "The gradient at the origin is 0, and ties share it.",
+    about=About(
+        gradient={"x": "g * x / ans"}, at="0 at the vector of zeros; for ord=2, of real arrays"
+    ),
 )
 
 # ----- matrices -----
@@ -196,6 +199,11 @@ define(
     "values ('nuc'), the largest or smallest singular value (2, -2), the largest or smallest "
     "sum of moduli of a column (1, -1) or of a row (inf, -inf). The gradient at 0 is 0, and "
     "ties share it.",
+    about=About(
+        gradient={"x": "g * x / ans"},
+        at="0 at the matrix of zeros; for ord='fro', of real arrays",
+        arrays="matrices (..., M, N)",
+    ),
 )
 
 # ----- the gradients of norms made of singular values -----

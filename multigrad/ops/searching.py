@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..registry import linear, nondifferentiable
+from ..registry import About, linear, nondifferentiable
 from . import batching
 from .keys import index_dtype
 
@@ -13,13 +13,16 @@ from .keys import index_dtype
 # fmt: off
 linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condition, g, 0.0),
        x2=lambda xp, g, condition: xp.where(condition, 0.0, g), batching="elementwise",
-       doc="The elements of x1 where the condition holds, and of x2 elsewhere.")
+       doc="The elements of x1 where the condition holds, and of x2 elsewhere.",
+       about=About(example="mg.asarray([True, False]), P, 0.0"))
 nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)",
                   batching=batching.extremal_index("argmax"),
-                  doc="The index of the first largest element.")
+                  doc="The index of the first largest element.",
+                  about=About(example="V", returns="integers"))
 nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)",
                   batching=batching.extremal_index("argmin"),
-                  doc="The index of the first smallest element.")
+                  doc="The index of the first smallest element.",
+                  about=About(example="V", returns="integers"))
 # fmt: on
 
 
@@ -34,10 +37,12 @@ def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 # fmt: off
 nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", forward={"*": count_nonzero},
-                  batching="axis", doc="The number of nonzero elements.")
+                  batching="axis", doc="The number of nonzero elements.",
+                  about=About(example="mg.asarray([0.0, 2.0])", returns="integers"))
 nondifferentiable("nonzero(x, /)", outputs=None,
                   batching=batching.refused("nonzero", "Use a mask with where()."),
-                  doc="The indices of the nonzero elements, as one array for each axis.")
+                  doc="The indices of the nonzero elements, as one array for each axis.",
+                  about=About(example="mg.asarray([0.0, 2.0])", returns="integers"))
 # fmt: on
 
 
@@ -60,4 +65,5 @@ nondifferentiable(
     forward={"*": searchsorted},
     batching=batching.searchsorted,
     doc="The indices at which the elements of x2 would be inserted to keep x1 sorted.",
+    about=About(example="mg.asarray([1.0, 2.0, 3.0]), mg.asarray([2.5])", returns="integers"),
 )

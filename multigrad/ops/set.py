@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..registry import composite, define, nondifferentiable
+from ..registry import About, composite, define, nondifferentiable
 from . import batching
 
 
@@ -27,6 +27,10 @@ define(
     "counts.",
     x=unique_all_vjp,
     jvp=lambda xp, t, indices: (xp.take(xp.reshape(t, (-1,)), indices, axis=0), None, None, None),
+    about=About(
+        gradient="the cotangent of each value, added to its element of x",
+        example="mg.asarray([2.0, 1.0, 2.0])",
+    ),
 )
 
 
@@ -44,10 +48,13 @@ def unique_inverse(xp: Any, x: Any) -> tuple[Any, Any]:
 
 # fmt: off
 composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"),
-          doc="The distinct elements, and the count of each.")
+          doc="The distinct elements, and the count of each.",
+          about=About(example="mg.asarray([2.0, 1.0, 2.0])"))
 composite("unique_inverse(x, /)", unique_inverse, outputs=("values", "inverse_indices"),
-          doc="The distinct elements, and the inverse indices that rebuild x.")
-composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.")
+          doc="The distinct elements, and the inverse indices that rebuild x.",
+          about=About(example="mg.asarray([2.0, 1.0, 2.0])"))
+composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.",
+          about=About(example="mg.asarray([2.0, 1.0, 2.0])"))
 # fmt: on
 
 
@@ -68,4 +75,5 @@ nondifferentiable(
     forward={"*": isin},
     batching=batching.isin,
     doc="Whether each element of x1 occurs in x2.",
+    about=About(example="V, mg.asarray([1.0])", returns="booleans"),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import nan, sqrt
 from typing import Any
 
-from ..registry import composite, define
+from ..registry import About, composite, define
 from .decompositions import adjoint, epsilon, hermitian, on_diagonal, skew
 from .kernels import alike, is_complex
 
@@ -136,7 +136,10 @@ def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
        materialize=False, x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
        doc="The eigenvalues, ascending, and the eigenvectors of each Hermitian matrix. The "
-           "gradient of the eigenvectors is nan where eigenvalues are repeated.")
+           "gradient of the eigenvectors is nan where eigenvalues are repeated.",
+       about=About(gradient="V (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / (w_j - w_i)",
+                   example="mg.linalg.eigh(S).eigenvalues",
+                   arrays="Hermitian matrices (..., M, M)"))
 
 # The gradient of the values needs the vectors. They are computed only with the gradient, so that
 # the values alone stay cheap.
@@ -145,7 +148,8 @@ define("linalg.eigvalsh(x, /)", batching="leading", chapter="linalg",
        x=lambda xp, g, x: eigvalsh_gradient(xp, g, xp.linalg.eigh(x)[1]),
        jvp=lambda xp, t, x: eigh_jvp(xp, t, *xp.linalg.eigh(x))[0],
        doc="The eigenvalues, ascending, of each Hermitian matrix. Where they are repeated, the "
-           "gradient is that of some choice of eigenvectors.")
+           "gradient is that of some choice of eigenvectors.",
+       about=About(gradient="V diag(g) V^H", arrays="Hermitian matrices (..., M, M)"))
 # fmt: on
 
 # ----- Eigenvectors and eigenvalues -----
@@ -191,12 +195,17 @@ def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
        materialize=False, x=eig_vjp, jvp=eig_jvp, chapter="linalg",
        doc="The eigenvalues and the eigenvectors of length 1 of each square matrix, always "
-           "complex. The gradient of the eigenvectors is nan where eigenvalues are repeated.")
+           "complex. The gradient of the eigenvectors is nan where eigenvalues are repeated.",
+       about=About(gradient="V^-H (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / conj(w_j - w_i)",
+                   example="mg.linalg.eig(mg.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues",
+                   arrays="square matrices (..., M, M)"))
 
 # Do not use the library's own function. For larger matrices LAPACK returns the values in another
 # order if it computes no vectors, so a rule could not match the values with vectors computed later.
 composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0], chapter="linalg",
-          doc="The eigenvalues of each square matrix, always complex, in the order of `eig`.")
+          doc="The eigenvalues of each square matrix, always complex, in the order of `eig`.",
+          about=About(example="mg.asarray([[2.0, 0.0], [0.0, 1.0]])",
+                      arrays="square matrices (..., M, M)"))
 # fmt: on
 
 # ----- Singular vectors and values -----
@@ -355,8 +364,13 @@ define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("
        materialize=False, x=svd_vjp, jvp=svd_jvp, chapter="linalg",
        doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. "
            "The gradient of vectors is nan where values are repeated. The vectors that "
-           "full_matrices=True adds have no gradient; a loss that depends on them raises.")
+           "full_matrices=True adds have no gradient; a loss that depends on them raises.",
+       about=About(gradient="a function of U, S, Vh and their cotangents, with 1 / (s_j^2 - s_i^2) "
+                            "for the vectors",
+                   example="mg.linalg.svd(mg.asarray([[2.0, 0.0], [0.0, 1.0]])).S",
+                   arrays="matrices (..., M, N)"))
 define("linalg.svdvals(x, /)", batching="leading", chapter="linalg",
        forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]}, x=svdvals_vjp,
-       jvp=svdvals_jvp, doc="The singular values of each matrix, descending.")
+       jvp=svdvals_jvp, doc="The singular values of each matrix, descending.",
+       about=About(gradient="U diag(g) Vh", arrays="matrices (..., M, N)"))
 # fmt: on

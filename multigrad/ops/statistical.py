@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from ..registry import define, linear
+from ..registry import About, define, linear
 from . import batching
 from .kernels import conj, is_complex, is_narrow, wide
 
@@ -78,9 +78,11 @@ def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
 # fmt: off
 linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis",
        x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
-       doc="The sum of the elements over one axis, several, or all.")
+       doc="The sum of the elements over one axis, several, or all.",
+       about=About(gradient={"x": "broadcast_to(g, x.shape)"}, example="A, axis=0"))
 linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
-       doc="The arithmetic mean of the elements over one axis, several, or all.")
+       doc="The arithmetic mean of the elements over one axis, several, or all.",
+       about=About(gradient={"x": "broadcast_to(g, x.shape) / n"}, dtypes="floating dtypes"))
 # fmt: on
 
 # ----- variance and standard deviation -----
@@ -145,11 +147,14 @@ def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepd
 # fmt: off
 define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp,
        jvp=var_jvp, doc="The variance: the sum of squared deviations divided by the number of "
-                        "elements minus the correction.")
+                        "elements minus the correction.",
+       about=About(gradient={"x": "2 * g * (x - mean(x)) / n"}, dtypes="floating dtypes"))
 define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp,
        jvp=std_jvp,
        doc="The standard deviation, the square root of the variance. The gradient of constants is "
-           "0.")
+           "0.",
+       about=About(gradient={"x": "g * (x - mean(x)) / (n * ans)"},
+                   at="0 where all elements are equal", dtypes="floating dtypes"))
 # fmt: on
 
 # ----- extrema -----
@@ -198,10 +203,14 @@ def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) ->
 # fmt: off
 define("max(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("max"),
        jvp=extremum_jvp,
-       doc="The largest element over one axis, several, or all. Ties share the gradient.")
+       doc="The largest element over one axis, several, or all. Ties share the gradient.",
+       about=About(gradient={"x": "where(x == ans, g, 0)"},
+                   at="elements equal to the extremum share g evenly"))
 define("min(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("min"),
        jvp=extremum_jvp,
-       doc="The smallest element over one axis, several, or all. Ties share the gradient.")
+       doc="The smallest element over one axis, several, or all. Ties share the gradient.",
+       about=About(gradient={"x": "where(x == ans, g, 0)"},
+                   at="elements equal to the extremum share g evenly"))
 # fmt: on
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
@@ -264,6 +273,9 @@ define(
     x=prod_vjp,
     jvp=prod_jvp,
     doc="The product of the elements over one axis, several, or all.",
+    about=About(
+        gradient={"x": "g * ans / x"}, at="computed without division, so it is correct at 0"
+    ),
 )
 
 # ----- scans -----
@@ -357,9 +369,12 @@ def _scanned(combine: Any, reduction: str) -> Any:
 linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
        forward={"*": _scanned(operator.add, "sum")},
-       doc="The cumulative sums along an axis.")
+       doc="The cumulative sums along an axis.",
+       about=About(gradient="the sums of g from each element to the last", example="V"))
 define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_prod"), x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
        forward={"*": _scanned(operator.mul, "prod")},
-       doc="The cumulative products along an axis.")
+       doc="The cumulative products along an axis.",
+       about=About(gradient="sums over all products that contain the element; correct at zeros",
+                   example="V"))
 # fmt: on

@@ -5,13 +5,15 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from ..registry import composite, nondifferentiable
+from ..registry import About, composite, nondifferentiable
 
 # fmt: off
 nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis",
-                  doc="Whether all elements are true.")
+                  doc="Whether all elements are true.",
+                  about=About(example="mg.asarray([True, False])", returns="booleans"))
 nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
-                  doc="Whether any element is true.")
+                  doc="Whether any element is true.",
+                  about=About(example="mg.asarray([True, False])", returns="booleans"))
 # fmt: on
 
 
@@ -43,4 +45,5 @@ composite(
     "diff(x, /, *, axis=-1, n=1, prepend: array = None, append: array = None)",
     diff,
     doc="The n-th differences of neighbouring elements along an axis.",
+    about=About(gradient="-diff(g), with zeros at both ends, for n = 1", example="V"),
 )

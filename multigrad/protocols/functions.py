@@ -19,7 +19,7 @@ from ..dispatch.general import general
 from ..errors import nearest
 from ..registry import OPS, Op
 from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
-from .table import COUNTERPARTS
+from .table import COUNTERPARTS, function_named, operations
 from .values import (
     arrayed,
     converted,
@@ -32,66 +32,12 @@ from .values import (
     written,
 )
 
-SAME = (
-    "atleast_1d",
-    "atleast_2d",
-    "average",
-    "convolve",
-    "corrcoef",
-    "cov",
-    "cross",
-    "cumprod",
-    "cumsum",
-    "diag",
-    "diagonal",
-    "dot",
-    "einsum",
-    "gradient",
-    "hstack",
-    "inner",
-    "interp",
-    "kron",
-    "median",
-    "nan_to_num",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "outer",
-    "pad",
-    "percentile",
-    "ptp",
-    "quantile",
-    "ravel",
-    "sinc",
-    "split",
-    "swapaxes",
-    "trace",
-    "transpose",
-    "vstack",
-    "matrix_transpose",
-    "nonzero",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unstack",
-    "linalg.cross",
-    "linalg.matmul",
-    "linalg.outer",
-    "linalg.vecdot",
-)
-"""The functions whose operation has the same name and signature.
+SAME = {
+    name: (function, operation)
+    for name, function, operation in operations()
+    if not isinstance(function, np.ufunc) and name not in COUNTERPARTS
+}
+"""The functions whose operation has the same signature, by name, with that operation.
 
 They are beyond the standard, or NumPy took them from the standard.
 """
@@ -266,20 +212,11 @@ def _argument(role: str, x: Any, library: Library) -> Any:
     return listed(x, library) if role != "plain" else x
 
 
-def _table() -> dict[Any, Callable[..., Any]]:
-    named: dict[str, Callable[..., Any]] = {name: partial(_by_operation, name) for name in SAME}
-    named |= COUNTERPARTS | {
-        "lib.stride_tricks.sliding_window_view": partial(_by_operation, "sliding_window_view")
-    }
-    table: dict[Any, Callable[..., Any]] = {}
-    for name, counterpart in named.items():
-        function: Any = np
-        for part in name.split("."):
-            function = getattr(function, part, None)
-        if function is not None:  # this release of NumPy has it
-            table[function] = counterpart
-    return table
-
-
-TABLE = _table()
+TABLE: dict[Any, Callable[..., Any]] = {
+    function: partial(_by_operation, operation) for function, operation in SAME.values()
+} | {
+    function: counterpart
+    for name, counterpart in COUNTERPARTS.items()
+    if (function := function_named(name)) is not None  # this release of NumPy has it
+}
 """The counterpart of each function of NumPy."""

@@ -1,9 +1,16 @@
-"""The table of counterparts of NumPy's functions by their names, dotted in `linalg` and `fft`."""
+"""The functions of NumPy that have a counterpart: operations by their declarations, others by name.
+
+Names are those of NumPy, dotted in `linalg` and `fft`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
+
+from ..registry import OPS, OVERRIDDEN, fill
 
 COUNTERPARTS: dict[str, Callable[..., Any]] = {}
 
@@ -16,3 +23,29 @@ def counterpart(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any
         return function
 
     return put
+
+
+def function_named(name: str) -> Any:
+    """The function of NumPy, or None if this release of NumPy has none."""
+    found: Any = np
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def operations() -> Iterator[tuple[str, Any, str]]:
+    """The functions of NumPy that multigrad's operations carry out: name, function, operation.
+
+    They have the name of the operation, or its declaration names them. A function under another
+    name, such as numpy.permute_dims, may have another signature.
+    """
+    fill()
+    for op in list(OPS.values()):
+        known = op.builtin or op.name in OVERRIDDEN
+        if known and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
+            for name in (op.name, *op.about.numpy):
+                function = function_named(name)
+                if isinstance(function, np.ufunc):
+                    yield function.__name__, function, op.name
+                elif getattr(function, "__name__", "") == name.rpartition(".")[2]:
+                    yield name, function, op.name

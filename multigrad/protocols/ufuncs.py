@@ -19,88 +19,8 @@ from ..core.level import Layer
 from ..dispatch.fast import function_of, make_function
 from ..registry import OPS
 from . import keep, kept, reductions
+from .table import operations
 from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written
-
-NAMES = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "conjugate": "conj",
-    "degrees": "rad2deg",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "power": "pow",
-    "radians": "deg2rad",
-    "right_shift": "bitwise_right_shift",
-    **{
-        name: name
-        for name in (
-            "add",
-            "bitwise_and",
-            "bitwise_or",
-            "bitwise_xor",
-            "cbrt",
-            "ceil",
-            "copysign",
-            "cos",
-            "cosh",
-            "deg2rad",
-            "divide",
-            "equal",
-            "exp",
-            "exp2",
-            "expm1",
-            "floor",
-            "floor_divide",
-            "fmax",
-            "fmin",
-            "fmod",
-            "greater",
-            "greater_equal",
-            "heaviside",
-            "hypot",
-            "isfinite",
-            "isinf",
-            "isnan",
-            "less",
-            "less_equal",
-            "log",
-            "log10",
-            "log1p",
-            "log2",
-            "logaddexp",
-            "logaddexp2",
-            "matmul",
-            "maximum",
-            "minimum",
-            "multiply",
-            "negative",
-            "nextafter",
-            "not_equal",
-            "positive",
-            "rad2deg",
-            "reciprocal",
-            "remainder",
-            "sign",
-            "signbit",
-            "sin",
-            "sinh",
-            "sqrt",
-            "square",
-            "subtract",
-            "tan",
-            "tanh",
-            "trunc",
-            "vecdot",
-        )
-    },
-}
-"""The operation of each of NumPy's ufuncs."""
 
 LOGICAL = ("logical_and", "logical_not", "logical_or", "logical_xor")
 
@@ -225,6 +145,13 @@ COMPOSED: dict[str, Callable[..., Any]] = {
 }
 """The ufuncs that consist of several operations."""
 
+NAMES = {
+    name: operation
+    for name, function, operation in operations()
+    if isinstance(function, np.ufunc) and name not in LOGICAL
+}
+"""The operation of each of NumPy's ufuncs."""
+
 BY_UFUNC = {getattr(np, name): name for name in (*NAMES, *COMPOSED)}
 
 
@@ -289,7 +216,7 @@ def _answers(x: Any) -> bool:
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     """The function that carries out `ufunc(*inputs)`, or None if multigrad has none."""
     name = BY_UFUNC.get(ufunc)
-    if name in COMPOSED:
+    if name in COMPOSED and name not in NAMES:
         return COMPOSED[name]
     known = kept(ufunc)
     if known is not None:

@@ -96,7 +96,7 @@ def _lacking(xp: Any, x: Any) -> Iterator[str]:
     """What the standard has and the library does not: functions, dtypes, DLPack."""
     load()
     for op in OPS.values():
-        if op.public and op.module.startswith("multigrad.") and not op.beyond:
+        if op.public and op.builtin and not op.beyond:
             prefix, _, name = op.name.rpartition(".")
             space = getattr(xp, prefix, None) if prefix else xp
             if space is not None and not hasattr(space, name):

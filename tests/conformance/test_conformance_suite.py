@@ -429,7 +429,7 @@ def test_an_operation_without_samples(declared: Any) -> None:
         ("elementwise", "say in multigrad_conformance/elementwise.py how its arguments are drawn"),
         ("linear", "add a generator to a module of multigrad_conformance/samples/"),
     ):
-        assert cells.to_add(replace(op, kind=kind, module="multigrad.ops.elementwise")) == where
+        assert cells.to_add(replace(op, kind=kind, builtin=True)) == where
 
 
 def test_a_plan_that_keeps_too_much(declared: Any) -> None:

@@ -22,7 +22,7 @@ from multigrad_conformance.samples import samples_of
 from multigrad_conformance.target import Target
 
 load()
-OURS = [op for op in OPS.values() if op.module.startswith("multigrad.")]
+OURS = [op for op in OPS.values() if op.builtin]
 
 UNSEEN = {
     ("argsort", "stable"): "without it, equal elements may have any order, also the stable one",

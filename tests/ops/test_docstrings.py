@@ -6,31 +6,29 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 import inspect
 import re
 import sys
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import tool_modules
 from standard_names import functions as standard
 
 import multigrad as mg
 import multigrad_special.words as special
 from multigrad.dispatch import codegen
-from multigrad.ops import words
-from multigrad.ops.words import text
-from multigrad.registry import OPS, define
+from multigrad.ops import examples
+from multigrad.ops.words import formulas, text
+from multigrad.registry import OPS, About, define, elementwise
 from multigrad_conformance.problem import Problem
 from multigrad_conformance.samples import samples_of
 from multigrad_special import functions
 
-ROOT = Path(__file__).parents[2]
 mg.extend.load_plugins()
 mg.zeros(1)
 PUBLIC = sorted(
@@ -38,8 +36,8 @@ PUBLIC = sorted(
     for op in OPS.values()
     if op.public and op.module.startswith(("multigrad.", "multigrad_special."))
 )
-EXAMPLES = {**words.EXAMPLES, **special.EXAMPLES}
-FORMULAS = {**words.FORMULAS, **special.FORMULAS}
+EXAMPLES = {**examples.EXAMPLES, **special.EXAMPLES}
+FORMULAS = {name: stated for name in PUBLIC if (stated := formulas(OPS[name]))}
 SAMPLES = {"conj": "complex", "linalg.solve": "vector", "special.zeta": "of Hurwitz"}
 """The samples of the suite at which gradients are compared, where it is not the first."""
 
@@ -56,17 +54,16 @@ def test_what_each_says(name: str) -> None:
     op, doc = OPS[name], inspect.getdoc(function(name))
     assert doc is not None and max(map(len, doc.splitlines())) <= 220
     if name not in ("asarray", "from_dlpack"):  # functions of their own
-        table = "multigrad/ops" if op.module.startswith("multigrad.") else "multigrad_special"
         assert "Gradient" in doc, (
-            f"the docstring of {name} says nothing about its gradient: add a formula to FORMULAS, "
-            f"or words to GRADIENTS, in {table}/words.py"
+            f"the docstring of {name} says nothing about its gradient: run `make stubs`, which "
+            "reads its rules; if they are no formulas, declare about=About(gradient=...)"
         )
         assert doc.startswith(op.doc.split(" ")[0]) and "Meaning: " in doc and ("Raises" in doc)
 
 
 def test_where_the_meaning_of_each_stands() -> None:
     for op in OPS.values():
-        if not op.module.startswith("multigrad."):
+        if not op.builtin:
             continue
         (source,) = re.findall(
             r"Meaning: (.*?)[;.]?$", " ".join(text(op).split()).split("; docs")[0]
@@ -99,12 +96,8 @@ def leaves(x: Any) -> list[Any]:
     return [z for y in x for z in leaves(y)] if isinstance(x, (list, tuple)) else [x]
 
 
-def test_the_examples_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    spec = importlib.util.spec_from_file_location("examples_tool", ROOT / "tools" / "examples.py")
-    assert spec is not None and spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+def test_the_examples_are_fresh() -> None:
+    tool = tool_modules.tool("examples")
     assert {name for name in PUBLIC if tool.call(OPS[name])} == set(EXAMPLES)
     for name, (call, _) in EXAMPLES.items():
         assert call.removesuffix(".tolist()") == tool.call(OPS[name]).removesuffix(".tolist()")
@@ -153,6 +146,53 @@ def log(x: Any) -> Any:
 
 def root(x: Any) -> Any:
     return mg.sqrt(x) if isinstance(x, mg.Tensor) else np.sqrt(x)
+
+
+def test_gradients_are_read_from_the_rules(operations: Any) -> None:
+    """A number, a partial derivative, a product with the cotangent; nothing of what is no formula,
+    and nothing of an operation that has one such rule.
+    """
+    read = tool_modules.tool("formulas").readable
+    rule = lambda xp, g, x1: g * x1
+    two = elementwise("t.two(x1, x2, /)", x1=-1, x2=lambda xp, g, x2: -g * (x2 / 2.0) / x2 / x2)
+    one = elementwise("t.one(x, /)", x=lambda xp, ans: 1.0 - ans * xp.sin(ans) * ans)
+    assert read(two) == {"x1": "-g", "x2": "-g * x2 / (2 * x2**2)"}
+    assert read(one) == {"x": "g * (1 - t.one(x)**2 * sin(t.one(x)))"}
+    for unread in (
+        lambda xp, g, x: g * _shift(x),
+        lambda xp, g, x: g * xp.unindex(x, 0, (1,)),
+        lambda xp, g, x: g * x.dtype,
+    ):
+        op = elementwise("t.unread(x1, x, /)", x1=rule, x=unread, override=True)
+        assert read(op) == {}
+
+
+def _shift(x: Any) -> Any:
+    return x + 1
+
+
+def test_a_declaration_s_words(operations: Any) -> None:
+    op = elementwise(
+        "t.twice(x1, x2, /)",
+        x1=2,
+        x2=lambda xp, g, x1: g * x1,
+        about=About(
+            gradient={"x2": "g * x1", "x1": "2 * g"},
+            at="everywhere",
+            example="mg.t.twice(1.0, x)",
+            arrays="x1, x2: whatever",
+            returns="integers",
+        ),
+        doc="Twice.",
+    )
+    said = text(op)
+    assert "x1, x2: whatever" in said and "Returns an array of integers of" in said
+    assert "for x1: 2 * g; for x2: g * x1 (everywhere)." in said
+    assert "Example:\n\n    >>> mg.t.twice(1.0, x)\n\nMeaning" in said
+    words = elementwise("t.twice(x, /)", x=1, about=About(gradient="g, as it is"), override=True)
+    assert "Gradient, for the cotangent g: g, as it is." in text(words)
+    again = elementwise("t.twice(x, /)", x=2, override=True)
+    assert again.about is words.about, "an override keeps what it does not give"
 
 
 def test_a_plugin_s_words(operations: Any, monkeypatch: pytest.MonkeyPatch) -> None:

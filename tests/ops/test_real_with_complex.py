@@ -31,7 +31,7 @@ CELLS = [
     for cell in cells.selected("strict", "short")
     if "@" not in cell.id
     and cell.id.split("/")[1] in CHECKS
-    and OPS[cell.id.split("/")[0]].module.startswith("multigrad.ops")
+    and OPS[cell.id.split("/")[0]].builtin
     and ("complex" in cell.id.split("/")[2] or OPS[cell.id.split("/")[0]].chapter in CHAPTERS)
 ]
 

@@ -19,6 +19,7 @@ from multigrad import func, registry
 from multigrad.dispatch import codegen
 from multigrad.errors import MissingRuleError, RegistrationError
 from multigrad.registry import (
+    About,
     composite,
     define,
     elementwise,
@@ -303,6 +304,14 @@ class TestRules:
                 keep=keep,
             )
         assert "t.bad" not in registry.OPS
+
+    def test_refused_abouts(self):
+        with pytest.raises(RegistrationError, match=r"t.bad: about must be a registry.About, not"):
+            elementwise("t.bad(x, /)", x=1, about={"at": "0"})
+        with pytest.raises(
+            RegistrationError, match=r"about.gradient has 'y', which is not the name of an array"
+        ):
+            elementwise("t.bad(x, /)", x=1, about=About(gradient={"y": "g"}))
 
     @pytest.mark.parametrize("declare", [define, linear, multilinear])
     def test_keep_needs_a_joint_rule(self, declare):

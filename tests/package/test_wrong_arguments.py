@@ -51,11 +51,7 @@ LOOSE = (
 
 def operations() -> list[str]:
     mg.zeros(1)
-    return sorted(
-        name
-        for name, op in OPS.items()
-        if op.public and op.module.startswith("multigrad.") and samples_of(name)
-    )
+    return sorted(name for name, op in OPS.items() if op.public and op.builtin and samples_of(name))
 
 
 def kind(op: Op, p: inspect.Parameter) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...registry import composite, define, elementwise, nondifferentiable
+from ...registry import About, composite, define, elementwise, nondifferentiable
 from ..kernels import alike, conj, is_complex, wide
 from ..statistical import _as, _axes, _kept
 from .common import floating
@@ -44,10 +44,13 @@ elementwise("logistic(x, /)", forward={"*": logistic, "jax": "jax.nn:sigmoid"}, 
 elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
             x=lambda xp, ans: ans * (1.0 - ans),
             doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As "
-                "torch.sigmoid.")
+                "torch.sigmoid.",
+            about=About(method=True))
 elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),
             x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
-            doc="max(x, 0) of each element. The gradient at 0 is 0. Same as torch.relu.")
+            doc="max(x, 0) of each element. The gradient at 0 is 0. Same as torch.relu.",
+            about=About(gradient={"x": "where(x > 0, g, 0)"}, at="0 at 0",
+                        example="mg.asarray([-2.0, 3.0])", method=True))
 # fmt: on
 
 FLAT = 1000.0
@@ -82,7 +85,8 @@ elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="k
             doc="The derivative of silu at each element.")
 elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
             doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch "
-                "gives nan. Same as torch.nn.functional.silu.")
+                "gives nan. Same as torch.nn.functional.silu.",
+            about=About(gradient={"x": "g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))"}))
 # fmt: on
 
 
@@ -110,6 +114,7 @@ elementwise(
     x=softplus_partial,
     doc="log(1 + exp(beta x)) / beta of each element, or x itself where beta x is above the "
     "threshold. Same as torch.nn.functional.softplus.",
+    about=About(gradient="g / (1 + exp(-beta x))", example="mg.asarray([0.0, 1.0])"),
 )
 
 # ----- along axes -----
@@ -182,6 +187,11 @@ define(
     jvp=softmax_jvp,
     doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without "
     "overflow. Same as scipy.special.softmax.",
+    about=About(
+        gradient={"x": "ans * (g - sum(g * ans, axis=axis, keepdims=True))"},
+        example="mg.asarray([0.0, 1.0])",
+        method=True,
+    ),
 )
 
 
@@ -202,6 +212,11 @@ define(
     jvp=lambda xp, t, ans, axis: t - _total(xp, xp.exp(ans) * t, axis),
     doc="x - logsumexp(x) along one axis, several, or over all elements (None). As "
     "scipy.special.log_softmax.",
+    about=About(
+        gradient={"x": "g - exp(ans) * sum(g, axis=axis, keepdims=True)"},
+        example="mg.asarray([0.0, 1.0])",
+        method=True,
+    ),
 )
 
 
@@ -306,4 +321,5 @@ composite(
     "return_sign it is a tuple of the logarithm of the modulus and the sign. As "
     "scipy.special.logsumexp. Where the result is infinite, the elements equal to it share "
     "the gradient.",
+    about=About(gradient="g exp(a - ans)", example="mg.asarray([0.0, 1.0])", method=True),
 )

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..kernels import conj
 from ..keys import index_dtype
 from . import subscripts
@@ -359,4 +359,5 @@ composite(
     einsum,
     doc="Sums of products over axes named by subscripts: 'ij,jk->ik'. Same as numpy.einsum; more "
     "than two operands are contracted pair by pair.",
+    about=About(example="'ij,ij->i', A, A"),
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..kernels import alike
 from ..keys import float_dtype, place
 
@@ -128,6 +128,7 @@ composite(
     gradient,
     doc="Central differences inside and one-sided differences at the ends, along one axis, or "
     "along each axis as a tuple. Same as numpy.gradient.",
+    about=About(example="mg.asarray([1.0, 4.0, 9.0])"),
 )
 
 # ----- interp -----
@@ -227,4 +228,5 @@ composite(
     interp,
     doc="The values at x of the piecewise linear function through the points (xp, fp), with xp in "
     "increasing order. Same as numpy.interp, in the dtype of its arguments.",
+    about=About(example="mg.asarray([0.5]), mg.asarray([0.0, 1.0]), mg.asarray([10.0, 20.0])"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...registry import composite, define, nondifferentiable
+from ...registry import About, composite, define, nondifferentiable
 from .. import batching
 from ..kernels import alike, imaginary, is_complex, is_floating, wide
 from ..statistical import _as, _axes, _divided, _how_many, _kept
@@ -48,7 +48,8 @@ def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
 # fmt: off
 composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
           doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
-              "are nan. Same as numpy.nansum.")
+              "are nan. Same as numpy.nansum.",
+          about=About(method=True))
 composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
               "all are nan. Same as numpy.nanprod.")
@@ -122,7 +123,8 @@ def _variance(
 # fmt: off
 composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean,
           doc="The mean of the elements that are not nan over one axis, several, or all. As "
-              "numpy.nanmean.")
+              "numpy.nanmean.",
+          about=About(method=True))
 composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
           nanvar,
           doc="The variance of the elements that are not nan over one axis, several, or all. The "
@@ -181,6 +183,9 @@ for _name in ("min", "max"):
         doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan "
         "over one axis, several, or all; nan if all are nan. Ties share the gradient. As "
         f"numpy.nan{_name}.",
+        about=About(
+            gradient="g for the element equal to the extremum; equal elements share it evenly"
+        ),
     )
 
 
@@ -235,6 +240,7 @@ for _name, _extreme in (("min", "smallest"), ("max", "largest")):
         doc=f"The index of the first {_extreme} element that is not nan. If all are nan it raises "
         "ValueError, or returns -1 under a trace, where values are not known. As "
         f"numpy.nanarg{_name}.",
+        about=About(returns="integers"),
     )
 
 # ----- replacement -----
@@ -266,4 +272,5 @@ composite(
     doc="Each element, with nan replaced by `nan`, and infinities by `posinf` and `neginf`, or by "
     "default by the largest and smallest numbers of the dtype. The gradient of a replaced "
     "element is 0. Same as numpy.nan_to_num.",
+    about=About(example="mg.asarray([1.0, mg.nan])", method=True),
 )

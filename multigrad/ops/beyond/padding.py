@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..keys import float_dtype
 from .shapes import among_zeros
 
@@ -346,4 +346,5 @@ composite(
     pad,
     doc="The array with additional elements at the ends of its axes; pad_width gives their "
     "numbers. Same as numpy.pad; the mode 'empty' gives zeros.",
+    about=About(example="P, 1"),
 )

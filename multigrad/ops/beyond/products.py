@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..keys import place
 
 
@@ -111,18 +111,25 @@ def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
 # fmt: off
 composite("dot(a: array, b: array)", dot,
           doc="The product of vectors, matrices or scalars. With more axes it sums over the last "
-              "axis of a and the last but one of b. Same as numpy.dot.")
+              "axis of a and the last but one of b. Same as numpy.dot.",
+          about=About(example="P, Q", method=True))
 composite("inner(a: array, b: array)", inner,
-          doc="Sums of products over the last axes, without conjugation. Same as numpy.inner.")
+          doc="Sums of products over the last axes, without conjugation. Same as numpy.inner.",
+          about=About(example="P, Q", method=True))
 composite("outer(a: array, b: array)", outer,
           doc="The products of each element of one array with each element of another, both "
-              "flattened. Same as numpy.outer.")
+              "flattened. Same as numpy.outer.",
+          about=About(example="P, Q", method=True))
 composite("cross(a: array, b: array, axisa=-1, axisb=-1, axisc=-1, axis=None)", cross,
-          doc="The cross product of vectors of three elements. Same as numpy.cross.")
+          doc="The cross product of vectors of three elements. Same as numpy.cross.",
+          about=About(example="mg.asarray([1.0, 0.0, 0.0]), mg.asarray([0.0, 1.0, 0.0])",
+                      method=True))
 composite("kron(a: array, b: array)", kron,
           doc="The Kronecker product: for each element of the first array, a block with that "
-              "element times the second array. Same as numpy.kron.")
+              "element times the second array. Same as numpy.kron.",
+          about=About(example="P, Q", method=True))
 composite("convolve(a: array, v: array, mode='full')", convolve,
           doc="The convolution of two vectors: the whole ('full'), the part where they overlap "
-              "completely ('valid'), or the middle ('same'). Same as numpy.convolve.")
+              "completely ('valid'), or the middle ('same'). Same as numpy.convolve.",
+          about=About(example="P, Q"))
 # fmt: on

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
-from ...registry import composite, define, nondifferentiable
+from ...registry import About, composite, define, nondifferentiable
 from ..batching import whole
 from ..indexing import take_along_axis_vjp
 from ..kernels import is_complex, wide
@@ -361,16 +361,18 @@ composite(
     lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
     doc=f"The median over one axis, several, or all; nan if an element is nan. {_ORDER}As "
     "numpy.median.",
+    about=About(example="V", method=True),
 )
 composite(
     "nanmedian(a: array, axis=None, *, keepdims=False)",
     lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
     doc=f"The median of the elements that are not nan; nan if all are nan. {_ORDER}As "
     "numpy.nanmedian.",
+    about=About(method=True),
 )
-for _name, _words in (
-    ("quantile", "The quantiles q, from 0 to 1"),
-    ("percentile", "The percentiles q, from 0 to 100"),
+for _name, _words, _half in (
+    ("quantile", "The quantiles q, from 0 to 1", "0.5"),
+    ("percentile", "The percentiles q, from 0 to 100", "50.0"),
 ):
     composite(
         f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: "
@@ -379,6 +381,7 @@ for _name, _words in (
         doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, "
         "or an element of an array q is out of range. Axes of q come first. The method "
         f"'inverted_cdf' takes weights. {_ORDER}Same as numpy.{_name}.",
+        about=About(example=f"V, {_half}", method=_name == "quantile"),
     )
     composite(
         f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
@@ -386,4 +389,5 @@ for _name, _words in (
         _named(f"nan{_name}"),
         doc=f"{_words}, of the elements that are not nan; nan if all are nan. The method "
         f"'inverted_cdf' takes weights. {_ORDER}Same as numpy.nan{_name}.",
+        about=About(example=f"mg.asarray([1.0, mg.nan]), {_half}", method=_name == "quantile"),
     )

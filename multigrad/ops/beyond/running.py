@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from ...registry import composite, nondifferentiable
+from ...registry import About, composite, nondifferentiable
 from ..keys import index_dtype, place
 
 
@@ -82,13 +82,16 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
 # fmt: off
 composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
           doc="The cumulative sums along an axis, or of the flattened array (None). As "
-              "numpy.cumsum.")
+              "numpy.cumsum.",
+          about=About(example="V", method=True))
 composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
           doc="The cumulative products along an axis, or of the flattened array (None). As "
-              "numpy.cumprod.")
+              "numpy.cumprod.",
+          about=About(example="V", method=True))
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
           doc="All windows of neighbours along some axes or all, with their elements along new "
-              "axes at the end. Same as numpy.lib.stride_tricks.sliding_window_view, but a copy.")
+              "axes at the end. Same as numpy.lib.stride_tricks.sliding_window_view, but a copy.",
+          about=About(example="V, 2", numpy=("lib.stride_tricks.sliding_window_view",)))
 nondifferentiable("running_places(x, /, axis, largest)", forward=running_places, batching="axis",
                   chapter="kernels",
                   doc="The index of the largest (or smallest) of the elements up to each one "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..keys import place
 from .shapes import atleast
 
@@ -55,16 +55,21 @@ def vstack(xp: Any, tup: Sequence[Any], dtype: Any) -> Any:
     return _joined(xp, "vstack", [atleast(xp, x, 2) for x in tup], 0, dtype)
 
 
+# `split` is no method: in PyTorch, the argument of that gives the lengths of the parts.
 # fmt: off
 composite("split(ary: array, indices_or_sections, axis=0)", split, outputs=None,
           doc="The parts of an array along an axis: a number of equal parts, or the parts between "
-              "indices. Same as numpy.split.")
+              "indices. Same as numpy.split.",
+          about=About(gradient="the cotangents of the parts, joined", example="P, 2"))
 composite("concatenate(arrays: arrays, /, axis=0, *, dtype=None)", concatenate,
           doc="Join arrays along an axis; with axis=None, arrays are flattened first. As "
-              "numpy.concatenate.")
+              "numpy.concatenate.",
+          about=About(gradient="for each array: its part of g", example="[P, Q]"))
 composite("hstack(tup: arrays, *, dtype=None)", hstack,
           doc="Join arrays along their second axis, or vectors along their first. As "
-              "numpy.hstack.")
+              "numpy.hstack.",
+          about=About(gradient="for each array: its part of g", example="[P, Q]"))
 composite("vstack(tup: arrays, *, dtype=None)", vstack,
-          doc="Join arrays along their first axis, with vectors as rows. Same as numpy.vstack.")
+          doc="Join arrays along their first axis, with vectors as rows. Same as numpy.vstack.",
+          about=About(gradient="for each array: its part of g", example="[P, Q]"))
 # fmt: on

@@ -8,7 +8,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..keys import place
 
 
@@ -146,26 +146,36 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
 
 # fmt: off
 composite("transpose(a: array, axes=None)", transpose,
-          doc="The axes in reverse order, or in the order of `axes`. Same as numpy.transpose.")
+          doc="The axes in reverse order, or in the order of `axes`. Same as numpy.transpose.",
+          about=About(example="A"))
 composite("swapaxes(a: array, axis1, axis2)", swapaxes,
-          doc="The array with two axes exchanged. Same as numpy.swapaxes.")
+          doc="The array with two axes exchanged. Same as numpy.swapaxes.",
+          about=About(gradient="g with the two axes exchanged again", example="A, 0, 1",
+                      method=True))
 composite("ravel(a: array, order='C')", ravel,
           doc="All elements along one axis, in row-major or column-major ('F') order. As "
-              "numpy.ravel.")
+              "numpy.ravel.",
+          about=About(example="A", method=True))
 composite("flatten(a: array, order='C')", flatten,
-          doc="A copy of all elements along one axis. Same as numpy.ndarray.flatten.")
+          doc="A copy of all elements along one axis. Same as numpy.ndarray.flatten.",
+          about=About(example="A", method=True))
 composite("atleast_1d(*arrays)", _each_atleast(1),
           doc="Arrays with at least one axis; several arrays give a tuple. Same as "
-              "numpy.atleast_1d.")
+              "numpy.atleast_1d.",
+          about=About(example="mg.asarray(1.0)"))
 composite("atleast_2d(*arrays)", _each_atleast(2),
           doc="Arrays with at least two axes; several arrays give a tuple. Same as "
-              "numpy.atleast_2d.")
+              "numpy.atleast_2d.",
+          about=About(example="mg.asarray(1.0)"))
 composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
           doc="A diagonal of the matrices in two axes, along a new last axis. Same as "
-              "numpy.diagonal, but a copy where the library copies.")
+              "numpy.diagonal, but a copy where the library copies.",
+          about=About(example="A", method=True))
 composite("trace(a: array, offset=0, axis1=0, axis2=1, dtype=None)", trace,
-          doc="The sum of a diagonal of the matrices in two axes. Same as numpy.trace.")
+          doc="The sum of a diagonal of the matrices in two axes. Same as numpy.trace.",
+          about=About(example="A", method=True))
 composite("diag(v: array, k=0)", diag,
           doc="A matrix with a vector on its k-th diagonal, or the k-th diagonal of a matrix. As "
-              "numpy.diag.")
+              "numpy.diag.",
+          about=About(example="P", method=True))
 # fmt: on

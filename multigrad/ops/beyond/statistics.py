@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...registry import composite
+from ...registry import About, composite
 from ..kernels import alike, conj, imaginary, is_complex
 from ..keys import float_dtype
 from ..statistical import _count
@@ -21,6 +21,7 @@ composite(
     ptp,
     doc="The largest element minus the smallest over one axis, several, or all. Ties share the "
     "gradient. Same as numpy.ptp.",
+    about=About(example="V"),
 )
 
 # ----- averages -----
@@ -44,6 +45,7 @@ composite(
     doc="The mean over one axis, several, or all. Weights have the shape of `a` or of the axes. "
     "With `returned` the result is a tuple of the mean and the sum of the weights. Where that "
     "sum is 0, the mean is infinite or nan. Same as numpy.average.",
+    about=About(example="V, weights=mg.asarray([1.0, 1.0, 2.0])"),
 )
 
 # ----- covariances -----
@@ -153,9 +155,11 @@ composite("cov(m: array, y: array = None, rowvar=True, bias=False, ddof=None, fw
           "None, aweights: array = None, *, dtype=None)", cov,
           doc="The covariances of variables, in at least the library's default dtype. The "
               "variables are the rows of `m` and of `y`, or the columns with rowvar=False. As "
-              "numpy.cov.")
+              "numpy.cov.",
+          about=About(example="A", method=True))
 composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", corrcoef,
           doc="The correlation coefficients of variables, in at least the library's default "
               "dtype. The variables are the rows of `x` and of `y`, or the columns with "
-              "rowvar=False. Same as numpy.corrcoef.")
+              "rowvar=False. Same as numpy.corrcoef.",
+          about=About(example="A", method=True))
 # fmt: on

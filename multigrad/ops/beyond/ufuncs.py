@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from ...registry import composite, elementwise
+from ...registry import About, composite, elementwise
 from ..elementwise import _arrays, _share
 from ..kernels import DEGREE, LN2, PI, RADIAN
 
@@ -95,37 +95,50 @@ def sinc(xp: Any, x: Any) -> Any:
 
 # fmt: off
 elementwise("cbrt(x, /)", forward={"*": cbrt}, x=lambda xp, g, ans: g / (3.0 * ans * ans),
-            doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.")
+            doc="The real cube root of each element, as numpy.cbrt. The gradient at 0 is inf.",
+            about=About(at="inf at 0"))
 elementwise("deg2rad(x, /)", forward={"*": lambda xp, x: xp.scaled(x, DEGREE)},
             x=lambda xp, g: xp.scaled(g, DEGREE),
-            doc="Angles in degrees as radians, as numpy.deg2rad.")
+            doc="Angles in degrees as radians, as numpy.deg2rad.",
+            about=About(example="mg.asarray([90.0, 180.0])", numpy=("radians",), method=True))
 elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x},
             x=lambda xp, ans: xp.scaled(ans, LN2),
-            doc="2 to the power of each element, as numpy.exp2.")
+            doc="2 to the power of each element, as numpy.exp2.",
+            about=About(method=True))
 elementwise("fmax(x1, x2, /)", forward={"*": fmax},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
             doc="The larger of each pair of elements, where a number wins against nan, as "
-                "numpy.fmax. Ties share the gradient.")
+                "numpy.fmax. Ties share the gradient.",
+            about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
+                        at="g / 2 to each of two equal elements", method=True))
 elementwise("fmin(x1, x2, /)", forward={"*": fmin},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
             doc="The smaller of each pair of elements, where a number wins against nan, as "
-                "numpy.fmin. Ties share the gradient.")
+                "numpy.fmin. Ties share the gradient.",
+            about=About(gradient={"x1": "where(x1 < x2, g, 0)", "x2": "where(x2 < x1, g, 0)"},
+                        at="g / 2 to each of two equal elements", method=True))
 elementwise("fmod(x1, x2, /)", forward={"*": fmod}, x1=1,
             x2=lambda xp, g, x1, x2: -g * xp.trunc(x1 / x2),
-            doc="The remainder of division with the sign of x1, as numpy.fmod.")
+            doc="The remainder of division with the sign of x1, as numpy.fmod.",
+            about=About(method=True))
 elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0,
             x2=lambda xp, g, x1: xp.where(x1 == 0, g, 0.0),
             doc="0 where x1 is negative, x2 where it is 0, and 1 where it is positive, as "
-                "numpy.heaviside.")
+                "numpy.heaviside.",
+            about=About(method=True))
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
             x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
-            doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.")
+            doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.",
+            about=About(gradient={"x1": "g * exp2(x1 - ans)", "x2": "g * exp2(x2 - ans)"},
+                        method=True))
 elementwise("rad2deg(x, /)", forward={"*": lambda xp, x: xp.scaled(x, RADIAN)},
             x=lambda xp, g: xp.scaled(g, RADIAN),
-            doc="Angles in radians as degrees, as numpy.rad2deg.")
+            doc="Angles in radians as degrees, as numpy.rad2deg.",
+            about=About(example="mg.asarray([1.0, 3.0])", numpy=("degrees",), method=True))
 composite("sinc(x, /)", sinc,
           doc="sin(pi x) / (pi x), and 1 at 0, as numpy.sinc. Derivatives of every order are "
-              "correct at 0.")
+              "correct at 0.",
+          about=About(method=True))
 # fmt: on

@@ -1,6 +1,6 @@
 """An example of each operation and its result, rounded.
 
-Written by `make stubs`: the calls are in tools/examples.py.
+Written by `make stubs` from the declarations.
 """
 
 from __future__ import annotations

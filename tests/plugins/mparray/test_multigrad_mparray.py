@@ -28,9 +28,7 @@ if "mparray" not in {b.name for b in mg.backends()}:
 load()
 DIGITS, REFERENCE, BOUND = 50, 120, 1e-48
 ELEMENTWISE = sorted(
-    name
-    for name, op in OPS.items()
-    if name in FUNCTIONS and op.module.startswith("multigrad.ops") and name != "clip"
+    name for name, op in OPS.items() if name in FUNCTIONS and op.builtin and name != "clip"
 )
 
 
