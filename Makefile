@@ -15,7 +15,7 @@
 #   make test-all           the long level: every sample and every test, on every Python interpreter found on this machine, and the next two
 #   make test-latest        test and test-rest, with the newest release of everything
 #   make test-oldest        test and test-rest, with the lower bounds that pyproject.toml gives, on the oldest Python that it names
-#   make stubs              write the stubs for type checkers, and the examples in docstrings, from the table of operations
+#   make stubs              write the stubs for type checkers, the examples in docstrings and tables of docs, from the table of operations
 #   make generated          check that the files that tools write from others are up to date
 #   make constraints        write constraints/ anew from the newest releases, for every version of Python
 #   make test-standard      data-apis/array-api-tests on numpy, strict and jax; ARRAY_API_TESTS names a checkout of it
@@ -150,6 +150,7 @@ types: $(READY)
 stubs: $(READY)
 	@$(PY) tools/stubs.py
 	@$(PY) tools/examples.py
+	@$(PY) tests/hard_cases.py
 
 # What measurements write, as the tables of conformance and precision, is not among them.
 generated: $(READY)

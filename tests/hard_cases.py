@@ -17,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from multigrad_conformance.elementwise import KINKS, NOT_FINITE, At
+from multigrad_conformance.elementwise import NOT_FINITE, POINTS, At
 
 INF, NAN = math.inf, math.nan
 PAGE = Path(__file__).parent.parent / "docs" / "subgradients.md"
@@ -50,6 +50,9 @@ class Case:
         return f"{self.what}: {self.where}"
 
 
+_stated: set[str] = set()
+
+
 def stated(
     name: str,
     what: str = "",
@@ -58,8 +61,12 @@ def stated(
 ) -> list[Case]:
     """The rows of an elementwise operation in the table of the conformance suite.
 
+    TABLE has those that stand in a certain chapter of the page or need more words; others follow
+    among the names beyond the standard.
+
     refused and on_torch, which may be one for all points, are those of `Case`.
     """
+    _stated.add(name)
     return [
         Case(
             what or name,
@@ -71,7 +78,7 @@ def stated(
             refused=(refused or {}) if ">" in at.where else {},
             on_torch=on_torch.get(at.where) if isinstance(on_torch, Mapping) else on_torch,
         )
-        for at in KINKS[name]
+        for at in POINTS[name].kinks
         if at.page and not is_power(at)
     ]
 
@@ -91,7 +98,7 @@ def stated_powers() -> list[Case]:
             at.gradient,
             at.second,
         )
-        for at in KINKS["pow"]
+        for at in POINTS["pow"].kinks
         if at.page and is_power(at)
     ]
 
@@ -617,6 +624,10 @@ TABLE: dict[str, list[Case]] = {
         Case("real(z * z)", "1+2i", lambda xp, z: xp.real(z * z), ([1 + 2j],), ([2 - 4j],)),
     ],
 }
+
+TABLE["Names beyond the standard"] += [
+    case for name in POINTS if name not in _stated for case in stated(name)
+]
 
 # Where the others give something else: PyTorch 2.13 and JAX 0.10.
 OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {

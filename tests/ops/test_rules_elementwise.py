@@ -32,8 +32,8 @@ BINARY = [
     ("name", "at"),
     [
         pytest.param(name, at, id=f"{name}: {at.where}")
-        for name, rows in elementwise.KINKS.items()
-        for at in rows
+        for name, points in elementwise.POINTS.items()
+        for at in points.kinks
         if not at.suite and not at.page
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from multigrad_conformance.elementwise import COMPLEX_PLACES, DOMAIN, PAIR_DOMAIN, PLACES
+from multigrad_conformance import elementwise
 
 Points = list[tuple[Any, ...]]
 
@@ -52,7 +52,7 @@ def about(*places: float) -> list[float]:
     return found + [float(np.nextafter(p, s * math.inf)) for p in places for s in (1, -1)]
 
 
-# What the common points leave out, and those close to PLACES, by operation.
+# What the common points leave out, and those close to stated places, by operation.
 MORE: dict[str, list[float]] = {
     "cosh": [709.5, 710.4, -710.4],
     "sinh": [709.5, 710.4, -710.4],
@@ -69,13 +69,11 @@ WHERE_PAIRS_MEET = (1e-300, 1e-8, 0.3, 1.0, 2.5, 30.0, 1e8, 1e300)
 
 def real_points(name: str) -> Points:
     """The points at which a function of one real variable is tried."""
-    inside = DOMAIN.get(name, lambda x: True)
+    stated = elementwise.points(name)
     return [
         (x,)
-        for x in dict.fromkeys(
-            [*REAL, *MODERATE, *about(*PLACES.get(name, ())), *MORE.get(name, ())]
-        )
-        if inside(x)
+        for x in dict.fromkeys([*REAL, *MODERATE, *about(*stated.places), *MORE.get(name, ())])
+        if stated.inside(x)
     ]
 
 
@@ -85,11 +83,7 @@ def pairs(name: str) -> Points:
     close = [
         (x, x * (1 + d)) for x in (0.3, -2.5, 1e8, -1e160, 1e-160) for d in (1e-3, 1e-9, -1e-14)
     ]
-    return [
-        p
-        for p in [*grid, *close, *PAIRS.get(name, ())]
-        if PAIR_DOMAIN.get(name, lambda x, y: True)(*p)
-    ]
+    return [p for p in [*grid, *close, *PAIRS.get(name, ())] if elementwise.points(name).inside(*p)]
 
 
 PAIRS: dict[str, Points] = {
@@ -142,7 +136,7 @@ def complex_points(name: str) -> Points:
     wide = [complex(x, y) for x in axis for y in axis]
     near = [
         c + d * u
-        for c in COMPLEX_PLACES.get(name, ())
+        for c in elementwise.points(name).complex_places
         for d in NEAR[1:]
         for u in (1 + 1j, -1 + 0.5j, 0.3 - 1j, -1 - 2j)
     ]

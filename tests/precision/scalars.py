@@ -6,6 +6,8 @@ from typing import Any
 
 from mpmath import mp
 
+from multigrad_conformance import elementwise
+
 
 def _sign(x: Any) -> Any:
     return x / abs(x)
@@ -97,58 +99,6 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-PAIRS = (
-    "add",
-    "atan2",
-    "copysign",
-    "divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "heaviside",
-    "hypot",
-    "logaddexp",
-    "logaddexp2",
-    "maximum",
-    "minimum",
-    "multiply",
-    "pow",
-    "remainder",
-    "subtract",
-)
-COMPLEX = (
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "conj",
-    "cos",
-    "cosh",
-    "divide",
-    "exp",
-    "expm1",
-    "imag",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "multiply",
-    "negative",
-    "positive",
-    "pow",
-    "real",
-    "reciprocal",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-)
+PAIRS = [name for name in FUNCTIONS if name in elementwise.BINARY]
+COMPLEX = [name for name in FUNCTIONS if elementwise.points(name).complex]
 NOT_HOLOMORPHIC = ("abs", "conj", "imag", "real", "sign")

@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..elementwise import (
-    BINARY,
-    COMPLEX_BINARY,
-    COMPLEX_UNARY,
-    INTEGER_BINARY,
-    INTEGER_UNARY,
-    UNARY,
-    drawn,
-    kinks,
-)
+from ..elementwise import BINARY, POINTS, drawn, kinks
 from ..sample import Draw, Sample
 
 INF, NAN = np.inf, np.nan
@@ -28,31 +19,33 @@ LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
 def unary(name: str, draw: Draw) -> Iterator[Sample]:
-    if name in UNARY and name != "imag":
-        yield Sample("real", drawn(draw, UNARY[name], 2, 3))
-    if name in COMPLEX_UNARY:
+    at = POINTS[name]
+    if at.first:
+        yield Sample("real", drawn(draw, at.first, 2, 3))
+    if at.complex:
         yield Sample("complex", draw.complex(2, 3))
-    if name in INTEGER_UNARY:
+    if at.integers:
         yield Sample("integers", draw.integers(2, 3))
-    if name in UNARY:
-        yield Sample("vector", drawn(draw, UNARY[name], 5))
+    if at.first:
+        yield Sample("vector", drawn(draw, at.first, 5))
     if name == "sinc":  # no shapes are derived for composites
         yield Sample("0-d", np.asarray(0.3))
         yield Sample("empty", np.zeros((2, 0)))
 
 
 def binary(name: str, draw: Draw) -> Iterator[Sample]:
-    first, second = BINARY[name]
+    at = POINTS[name]
+    first, second = at.first, at.second
     if first == "apart":  # drawn together, so that no pair is near a tie
         both = draw.apart(2, 2, 3)
         yield Sample("real", both[0], both[1])
     else:
         yield Sample("real", drawn(draw, first, 2, 3), drawn(draw, second, 2, 3))
-    if name in COMPLEX_BINARY:
+    if at.complex:
         yield Sample("complex", draw.complex(2, 3), draw.complex(2, 3))
         yield Sample("complex,real", draw.complex(2, 3), drawn(draw, second, 2, 3))
         yield Sample("real,complex", drawn(draw, first, 2, 3), draw.complex(2, 3))
-    if name in INTEGER_BINARY:
+    if at.integers:
         yield Sample("integers", draw.integers(2, 3), draw.integers(2, 3, low=1))
     if name in ("equal", "not_equal", "less_equal", "greater_equal"):
         same = draw.real(2, 3)
@@ -107,7 +100,10 @@ def samples() -> dict[str, Any]:
     """Return the generators of this chapter, by operation."""
     makers: dict[str, list[Any]] = {}
     for names, maker in (
-        ({*UNARY, *COMPLEX_UNARY}, unary),
+        (
+            [name for name, at in POINTS.items() if not at.second and (at.first or at.complex)],
+            unary,
+        ),
         (BINARY, binary),
         (BITWISE, bitwise),
         (LOGICAL, logical),
