@@ -32,9 +32,6 @@ from .registry import OPS
 LARGEST = 1 << 16
 """The largest number of elements of a result of constants that is kept."""
 
-CHECKS = frozenset(("known_index", "refuse"))
-"""Operations that raise errors of the function. They stay even if their result is not needed."""
-
 
 def _none(*_: Any) -> None:
     return None
@@ -102,7 +99,7 @@ def live(program: Program) -> Program:
     steps: list[Call | Guard | Write] = []
     for step in reversed(program.steps):
         if isinstance(step, Call):
-            if needed.isdisjoint(step.outs) and step.op.name not in CHECKS:
+            if needed.isdisjoint(step.outs) and not step.op.about.checks:
                 continue
             needed.update(taken(step.args))
         else:
@@ -226,7 +223,7 @@ class _Pass:
         for n in taken(call.args):
             if n not in constants:
                 return False
-        if call.op.name in CHECKS:
+        if call.op.about.checks:
             return False
         if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
             return False

@@ -234,10 +234,6 @@ ON_NUMBERS: dict[str, Callable[..., Any]] = {
 """Python's operators, by the name of the operation in a call on numbers."""
 
 
-KEEPING = frozenset[str]()
-"""Operations that may return an argument or a view of one without being declared as views."""
-
-
 def is_on_numbers(program: Program, call: Call) -> bool:
     """Whether a call is Python's own arithmetic: its output is a number."""
     first = call.outs[0] if call.outs else -1
@@ -306,6 +302,6 @@ def shared(program: Program) -> set[int]:
     """
     out = {*program.inputs, *program.constants}
     for step in program.steps:
-        if isinstance(step, Call) and (step.op.view is not False or step.op.name in KEEPING):
+        if isinstance(step, Call) and step.op.view is not False:
             out.update(step.outs)
     return out

@@ -163,18 +163,33 @@ class Rule:
 class About:
     """What a declaration says of an operation beside its rules. Everything may be left out.
 
-    gradient  the gradient as the docstring states it: words, or for each array argument an
-              expression of the arguments, the cotangent `g` and the result `ans`. It is for rules
-              whose own text is no such expression; `make stubs` reads that of the others
-    at        the gradient at kinks and singular points, or the case that the expression holds for
-    example   the call that the docstring shows, or only its arguments. A, S, V, X and Y stand for
-              arrays; tools/examples.py has them
-    arrays    the arrays as the docstring describes them, such as "matrices (..., M, N)"
-    dtypes    the dtypes that it takes: "floating dtypes", "any numeric dtype"
-    returns   "booleans" or "integers", if the elements of its result are always of that kind
-    numpy     of multigrad's own operations: functions of NumPy that it carries out for Tensors,
-              besides the one that has its name
-    method    whether arrays have it as a method, if it is beyond the standard
+    For its docstring:
+
+    gradient         the gradient: words, or for each array argument an expression of the arguments,
+                     the cotangent `g` and the result `ans`. It is for rules whose own text is no
+                     such expression; `make stubs` reads that of the others
+    at               the gradient at kinks and singular points, or the case that the expression
+                     holds for
+    example          the call that is shown, or only its arguments. A, P, Q, S, V, X and Y stand for
+                     arrays; tools/examples.py has them
+    arrays           the arrays in words, such as "matrices (..., M, N)"
+    dtypes           the dtypes that it takes: "floating dtypes", "any numeric dtype"
+    returns          "booleans" or "integers", if all elements of its result are such
+
+    For callers:
+
+    any_operands     whether it takes other objects than arrays and numbers, such as lists
+    method           whether arrays have it as a method, if it is beyond the standard
+    positional       keyword-only parameters that may be passed by position too, in this order
+    numpy            of multigrad's own operations: functions of NumPy that it carries out for
+                     Tensors, besides the one that has its name
+    numpy_keywords   whether it takes the further keywords of NumPy's function of its name
+
+    For recorded programs:
+
+    checks           whether it raises for some values, so that its call stays although nothing
+                     needs the result
+    sized_by_values  whether the shape of its result depends on values
     """
 
     gradient: str | Mapping[str, str] = ""
@@ -183,8 +198,13 @@ class About:
     arrays: str = ""
     dtypes: str = ""
     returns: str = ""
-    numpy: tuple[str, ...] = ()
+    any_operands: bool = False
     method: bool = False
+    positional: tuple[str, ...] = ()
+    numpy: tuple[str, ...] = ()
+    numpy_keywords: bool = False
+    checks: bool = False
+    sized_by_values: bool = False
 
 
 NOTHING = About()

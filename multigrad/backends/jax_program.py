@@ -42,7 +42,7 @@ def compiled(xp: Any, program: Program, *, arena: int) -> Callable[..., Any]:
     """
     program = optimizing.optimized(program)
     if any(
-        step.op.name in optimizing.CHECKS
+        step.op.about.checks
         if isinstance(step, Call)
         else not isinstance(step, Guard) or step.kind == "shape"
         for step in program.steps

@@ -28,14 +28,6 @@ from .recorded import Recorded, follow, refuse_captured
 
 T = TypeVar("T")
 
-VALUE_SHAPED = frozenset(
-    ("nonzero", "repeat", "unique_all", "unique_counts", "unique_inverse", "unique_values")
-)
-"""Operations of multigrad whose results have shapes that depend on values.
-
-Indexing by a mask is another, and a plugin may have more.
-"""
-
 
 class Aside(Exception):
     """The function cannot be recorded on these arguments, and is to be called itself.
@@ -376,7 +368,7 @@ class Recording(extend.Transform):
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
         """Whether the shape of a result may depend on values."""
-        if op.name in VALUE_SHAPED or not op.builtin:
+        if op.about.sized_by_values or not op.builtin:  # indexing by a mask is another
             return True
         for (name, role), x in zip(op.roles.items(), args, strict=True):
             if name in ("key", "part"):

@@ -143,11 +143,7 @@ def _cure(op: Op, given: dict[str, Any]) -> str:
         return _of_list(op, given)
     own = _CURES.get(op.name)
     text = own(shapes, given) if own is not None else ""
-    if (
-        not text
-        and (op.kind == "elementwise" or op.chapter == "elementwise" or op.name == "where")
-        and not _broadcast(shapes)
-    ):
+    if not text and op.batching == "elementwise" and not _broadcast(shapes):
         text = (
             "Shapes broadcast where their lengths, counted from the last axis, are equal or 1: "
             "reshape one of them, or give it an axis of length 1 with expand_dims()"

@@ -7,7 +7,7 @@ the runner of the key (runners.py).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
@@ -219,24 +219,13 @@ def _composite_lines(op: Op) -> Iterator[str]:
     yield f"    return _general(_op, {tuple_text(op.roles)})"
 
 
-POSITIONAL: Mapping[str, tuple[str, ...]] = {
-    "diff": ("n", "axis"),
-    "linalg.tensordot": ("axes",),
-    "tensordot": ("axes",),
-}
-"""Keyword-only parameters of the standard that functions accept by position, too.
-
-They are in NumPy's order, as in array libraries.
-"""
-
-
 def _also_positional(op: Op) -> tuple[str, ...]:
     """The keyword-only parameters that the function of an operation accepts by position, too.
 
-    For operations that are not in POSITIONAL, it is the axis, if that comes first.
+    If the declaration names none, it is the axis, if that comes first.
     """
     first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
-    return POSITIONAL.get(op.name, ("axis",) if first == "axis" else ())
+    return op.about.positional or (("axis",) if first == "axis" else ())
 
 
 def parameters_text(op: Op, reflected: bool, method: bool) -> str:

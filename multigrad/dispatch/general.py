@@ -89,9 +89,9 @@ _OPERANDS = (Layer, int, float, complex)
 def _tested(op: Op) -> tuple[tuple[int, ...], tuple[tuple[int, frozenset[type]], ...]]:
     """The positions of operands, and those of settings with their usual types."""
     names = list(op.roles)
-    loose = op.name in ("asarray", "result_type", "setitem")
+    operands = () if op.about.any_operands else op.arrays
     return (
-        () if loose else tuple(i for i, n in enumerate(names) if op.roles[n] != "plain"),
+        tuple(map(names.index, operands)),
         tuple((names.index(n), kind.types) for n, kind in settings.kinds(op).items()),
     )
 

@@ -15,23 +15,6 @@ from ..errors import nearest
 from ..provided import wanted
 from ..registry import Op
 
-MORE = (
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "round",
-    "std",
-    "sum",
-    "take",
-    "var",
-)
-"""The functions that take further keywords."""
-
 OMITTED = {"where": ("x1", "x2")}
 """The parameters that may be omitted, all of them together."""
 
@@ -63,7 +46,7 @@ def takes_more(op: Op) -> bool:
         p.kind is Parameter.POSITIONAL_ONLY and op.roles[n] == "plain"
         for n, p in parameters.items()
     )
-    return op.name in MORE or (op.public and named and not fixed)
+    return op.about.numpy_keywords or (op.public and named and not fixed)
 
 
 def own_signature(method: Callable[..., Any]) -> Signature:
@@ -90,7 +73,7 @@ def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
 
 def lines(op: Op) -> Iterator[str]:
     """The text that detects a call of NumPy's function, or with unknown keywords."""
-    tests = ["_more"] * (op.name in MORE)
+    tests = ["_more"] * op.about.numpy_keywords
     tests += [f"{n} is None" for n in OMITTED.get(op.name, ())]
     tests += [f"isinstance({LISTS[op.name]}, (int, list, tuple))"] if op.name in LISTS else []
     if tests:
@@ -98,8 +81,8 @@ def lines(op: Op) -> Iterator[str]:
         yield f"    if {' or '.join(tests)}:"
         yield (
             f"        return _as_numpy(_op, {{{arguments}}}, "
-            f"{'_more' if op.name in MORE else '{}'})"
+            f"{'_more' if op.about.numpy_keywords else '{}'})"
         )
-    if op.name not in MORE and takes_more(op):
+    if not op.about.numpy_keywords and takes_more(op):
         yield "    if _more:"
         yield "        raise _unexpected(_op, _more)"

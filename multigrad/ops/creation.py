@@ -49,7 +49,7 @@ linear(
         and "same"
     ),
     obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device),
-    about=About(gradient="g", example="[1.0, 2.0], requires_grad=True"),
+    about=About(gradient="g", example="[1.0, 2.0], requires_grad=True", any_operands=True),
 )
 
 

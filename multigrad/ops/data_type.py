@@ -23,5 +23,6 @@ nondifferentiable("iinfo(type: plain, /)", doc="The limits of an integer dtype."
 nondifferentiable("isdtype(dtype, kind)", doc="Whether a dtype belongs to a kind.",
                   about=About(example="mg.float32, 'real floating'"))
 nondifferentiable("result_type(*arrays_and_dtypes)", doc="The dtype that results from type "
-                                                         "promotion of the arguments.")
+                                                         "promotion of the arguments.",
+                  about=About(any_operands=True))
 # fmt: on

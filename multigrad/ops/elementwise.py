@@ -426,7 +426,8 @@ elementwise("floor(x, /)", x=0,
             doc="The largest integer not above each element. The gradient is 0.",
             about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
 elementwise("round(x, /)", x=0, doc="The nearest integer, halves to even. The gradient is 0.",
-            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
+            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype",
+                        numpy_keywords=True))
 elementwise("trunc(x, /)", x=0, doc="The integer part of each element. The gradient is 0.",
             about=About(example="mg.asarray([-1.6, 1.6])", dtypes="any numeric dtype"))
 # fmt: on

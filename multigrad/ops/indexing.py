@@ -145,6 +145,7 @@ linear(
     "counts.",
     x=lambda xp, g, key: xp.setitem(g, key, 0.0),
     value=setitem_value_vjp,
+    about=About(any_operands=True),
 )
 
 
@@ -173,7 +174,11 @@ linear(
     batching=batching.take,
     doc="The elements of `x` at `indices` along one axis.",
     x=take_vjp,
-    about=About(gradient="zeros with g added at the indices", example="V, mg.asarray([2, 0])"),
+    about=About(
+        gradient="zeros with g added at the indices",
+        example="V, mg.asarray([2, 0])",
+        numpy_keywords=True,
+    ),
 )
 
 

@@ -22,7 +22,7 @@ from math import inf, nan, prod
 from typing import Any
 
 from ..errors import GradientError
-from ..registry import elementwise, linear
+from ..registry import About, elementwise, linear
 from . import batching
 from .keys import index_dtype, is_basic, leading_arrays, sole_mask, split_key
 
@@ -102,6 +102,7 @@ linear(
     doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not "
     "known (under a trace), the result is nan there instead.",
     x=lambda xp, g: g,
+    about=About(checks=True),
 )
 
 # ----- Squares -----

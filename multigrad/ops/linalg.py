@@ -33,7 +33,7 @@ composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x),
 composite("linalg.tensordot(x1, x2, /, *, axes=2)",
           lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
           doc="The sum of products over pairs of axes.",
-          about=About(example="A, A, axes=2"))
+          about=About(example="A, A, axes=2", positional=("axes",)))
 composite("linalg.vecdot(x1, x2, /, *, axis=-1)",
           lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
           doc="The sum of conj(x1) * x2 along an axis.",

@@ -129,7 +129,7 @@ multilinear("tensordot(x1, x2, /, *, axes=2)", batching=batching_linalg.tensordo
             doc="The sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp,
             about=About(gradient="for each array: g contracted with the conjugate of the other "
                                  "array",
-                        example="A, A, axes=2"))
+                        example="A, A, axes=2", positional=("axes",)))
 
 # The standard allows only a negative axis: it is the same axis of both operands and of their
 # broadcast shape.

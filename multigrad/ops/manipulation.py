@@ -278,7 +278,8 @@ def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
 linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward={"*": repeat},
        doc="Repeat each element; `repeats` is one number, or a number for each element.",
        x=repeat_vjp,
-       about=About(gradient="g, summed over the copies of each element", example="P, 2"))
+       about=About(gradient="g, summed over the copies of each element", example="P, 2",
+                   sized_by_values=True))
 linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile},
        doc="Repeat the whole array along its axes.", x=tile_vjp,
        about=About(gradient="g, summed over the copies", example="P, (2,)"))

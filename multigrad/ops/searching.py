@@ -18,11 +18,11 @@ linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condi
 nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)",
                   batching=batching.extremal_index("argmax"),
                   doc="The index of the first largest element.",
-                  about=About(example="V", returns="integers"))
+                  about=About(example="V", returns="integers", numpy_keywords=True))
 nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)",
                   batching=batching.extremal_index("argmin"),
                   doc="The index of the first smallest element.",
-                  about=About(example="V", returns="integers"))
+                  about=About(example="V", returns="integers", numpy_keywords=True))
 # fmt: on
 
 
@@ -42,7 +42,8 @@ nondifferentiable("count_nonzero(x, /, *, axis=None, keepdims=False)", forward={
 nondifferentiable("nonzero(x, /)", outputs=None,
                   batching=batching.refused("nonzero", "Use a mask with where()."),
                   doc="The indices of the nonzero elements, as one array for each axis.",
-                  about=About(example="mg.asarray([0.0, 2.0])", returns="integers"))
+                  about=About(example="mg.asarray([0.0, 2.0])", returns="integers",
+                              sized_by_values=True))
 # fmt: on
 
 

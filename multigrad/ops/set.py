@@ -30,6 +30,7 @@ define(
     about=About(
         gradient="the cotangent of each value, added to its element of x",
         example="mg.asarray([2.0, 1.0, 2.0])",
+        sized_by_values=True,
     ),
 )
 
@@ -49,12 +50,12 @@ def unique_inverse(xp: Any, x: Any) -> tuple[Any, Any]:
 # fmt: off
 composite("unique_counts(x, /)", unique_counts, outputs=("values", "counts"),
           doc="The distinct elements, and the count of each.",
-          about=About(example="mg.asarray([2.0, 1.0, 2.0])"))
+          about=About(example="mg.asarray([2.0, 1.0, 2.0])", sized_by_values=True))
 composite("unique_inverse(x, /)", unique_inverse, outputs=("values", "inverse_indices"),
           doc="The distinct elements, and the inverse indices that rebuild x.",
-          about=About(example="mg.asarray([2.0, 1.0, 2.0])"))
+          about=About(example="mg.asarray([2.0, 1.0, 2.0])", sized_by_values=True))
 composite("unique_values(x, /)", lambda xp, x: xp.unique_all(x)[0], doc="The distinct elements.",
-          about=About(example="mg.asarray([2.0, 1.0, 2.0])"))
+          about=About(example="mg.asarray([2.0, 1.0, 2.0])", sized_by_values=True))
 # fmt: on
 
 

@@ -79,10 +79,12 @@ def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
 linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis",
        x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
        doc="The sum of the elements over one axis, several, or all.",
-       about=About(gradient={"x": "broadcast_to(g, x.shape)"}, example="A, axis=0"))
+       about=About(gradient={"x": "broadcast_to(g, x.shape)"}, example="A, axis=0",
+                   numpy_keywords=True))
 linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
        doc="The arithmetic mean of the elements over one axis, several, or all.",
-       about=About(gradient={"x": "broadcast_to(g, x.shape) / n"}, dtypes="floating dtypes"))
+       about=About(gradient={"x": "broadcast_to(g, x.shape) / n"}, dtypes="floating dtypes",
+                   numpy_keywords=True))
 # fmt: on
 
 # ----- variance and standard deviation -----
@@ -148,13 +150,15 @@ def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepd
 define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp,
        jvp=var_jvp, doc="The variance: the sum of squared deviations divided by the number of "
                         "elements minus the correction.",
-       about=About(gradient={"x": "2 * g * (x - mean(x)) / n"}, dtypes="floating dtypes"))
+       about=About(gradient={"x": "2 * g * (x - mean(x)) / n"}, dtypes="floating dtypes",
+                   numpy_keywords=True))
 define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp,
        jvp=std_jvp,
        doc="The standard deviation, the square root of the variance. The gradient of constants is "
            "0.",
        about=About(gradient={"x": "g * (x - mean(x)) / (n * ans)"},
-                   at="0 where all elements are equal", dtypes="floating dtypes"))
+                   at="0 where all elements are equal", dtypes="floating dtypes",
+                   numpy_keywords=True))
 # fmt: on
 
 # ----- extrema -----
@@ -205,12 +209,12 @@ define("max(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_v
        jvp=extremum_jvp,
        doc="The largest element over one axis, several, or all. Ties share the gradient.",
        about=About(gradient={"x": "where(x == ans, g, 0)"},
-                   at="elements equal to the extremum share g evenly"))
+                   at="elements equal to the extremum share g evenly", numpy_keywords=True))
 define("min(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("min"),
        jvp=extremum_jvp,
        doc="The smallest element over one axis, several, or all. Ties share the gradient.",
        about=About(gradient={"x": "where(x == ans, g, 0)"},
-                   at="elements equal to the extremum share g evenly"))
+                   at="elements equal to the extremum share g evenly", numpy_keywords=True))
 # fmt: on
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
@@ -274,7 +278,9 @@ define(
     jvp=prod_jvp,
     doc="The product of the elements over one axis, several, or all.",
     about=About(
-        gradient={"x": "g * ans / x"}, at="computed without division, so it is correct at 0"
+        gradient={"x": "g * ans / x"},
+        at="computed without division, so it is correct at 0",
+        numpy_keywords=True,
     ),
 )
 

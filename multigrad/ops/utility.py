@@ -10,10 +10,12 @@ from ..registry import About, composite, nondifferentiable
 # fmt: off
 nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis",
                   doc="Whether all elements are true.",
-                  about=About(example="mg.asarray([True, False])", returns="booleans"))
+                  about=About(example="mg.asarray([True, False])", returns="booleans",
+                              numpy_keywords=True))
 nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
                   doc="Whether any element is true.",
-                  about=About(example="mg.asarray([True, False])", returns="booleans"))
+                  about=About(example="mg.asarray([True, False])", returns="booleans",
+                              numpy_keywords=True))
 # fmt: on
 
 
@@ -45,5 +47,9 @@ composite(
     "diff(x, /, *, axis=-1, n=1, prepend: array = None, append: array = None)",
     diff,
     doc="The n-th differences of neighbouring elements along an axis.",
-    about=About(gradient="-diff(g), with zeros at both ends, for n = 1", example="V"),
+    about=About(
+        gradient="-diff(g), with zeros at both ends, for n = 1",
+        example="V",
+        positional=("n", "axis"),
+    ),
 )

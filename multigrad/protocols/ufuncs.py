@@ -44,21 +44,6 @@ SCANS = {
 }
 """The function of NumPy that equals `ufunc.accumulate`."""
 
-TRUTHS = (
-    "equal",
-    "greater",
-    "greater_equal",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "less",
-    "less_equal",
-    "not_equal",
-    "signbit",
-    *LOGICAL,
-)
-"""The ufuncs that return booleans for all arguments."""
-
 SYMBOLS = {
     "add": "+",
     "subtract": "-",
@@ -151,6 +136,12 @@ NAMES = {
     if isinstance(function, np.ufunc) and name not in LOGICAL
 }
 """The operation of each of NumPy's ufuncs."""
+
+TRUTHS = {
+    *LOGICAL,
+    *(name for name, operation in NAMES.items() if OPS[operation].about.returns == "booleans"),
+}
+"""The ufuncs that return booleans for all arguments."""
 
 BY_UFUNC = {getattr(np, name): name for name in (*NAMES, *COMPOSED)}
 

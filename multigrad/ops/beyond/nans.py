@@ -210,6 +210,7 @@ nondifferentiable(
     chapter="kernels",
     doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are "
     "not known (under a trace), the result is -1 there instead.",
+    about=About(checks=True),
 )
 
 
