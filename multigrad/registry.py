@@ -171,7 +171,7 @@ class About:
     at               the gradient at kinks and singular points, or the case that the expression
                      holds for
     example          the call that is shown, or only its arguments. A, P, Q, S, V, X and Y stand for
-                     arrays; tools/examples.py has them
+                     arrays, those of ops/words.py
     arrays           the arrays in words, such as "matrices (..., M, N)"
     dtypes           the dtypes that it takes: "floating dtypes", "any numeric dtype"
     returns          "booleans" or "integers", if all elements of its result are such

@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,11 @@ from formulas import readable
 from writing import write_or_check
 
 import multigrad as mg
-from multigrad.registry import OPS, Op
+from multigrad.ops.words import call
+from multigrad.registry import OPS, About, Op
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = {
-    "multigrad": "multigrad/ops/examples.py",
-    "multigrad_special": "plugins/multigrad-special/multigrad_special/examples.py",
-}
-HEADER = '''"""An example of each operation and its result, rounded.
+HEADER = '''"""{}
 
 Written by `make stubs` from the declarations.
 """
@@ -38,20 +36,7 @@ Written by `make stubs` from the declarations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-EXAMPLES: Mapping[str, tuple[str, str]] = {
 '''
-ARRAYS = {
-    "A": "[[1.0, 2.0], [3.0, 4.0]]",
-    "P": "[1.0, 2.0]",
-    "Q": "[3.0, 4.0]",
-    "S": "[[2.0, 1.0], [1.0, 2.0]]",
-    "V": "[3.0, 1.0, 2.0]",
-    "X": "[0.25, 0.5]",
-    "Y": "[2.0, 0.5]",
-}
-"""The arrays that the examples of declarations name by a letter."""
-
 SPECIAL = {
     **dict.fromkeys(("bdtr", "bdtrc", "bdtri", "nbdtr", "nbdtrc", "nbdtri"), "1, 3, X"),
     **dict.fromkeys(("betainc", "betaincc", "betaincinv", "betainccinv"), "2.0, 3.0, X"),
@@ -93,27 +78,6 @@ SPECIAL = {
 """
 
 
-def call(op: Op) -> str:
-    """Return the call that shows an operation, "" if there is none."""
-    arguments = op.about.example or SPECIAL.get(op.name.removeprefix("special."), "") or usual(op)
-    spelled = re.sub(r"(?<![.\w])[A-Z]\b", lambda m: f"mg.asarray({ARRAYS[m[0]]})", arguments)
-    return spelled if not spelled or f"mg.{op.name}(" in spelled else f"mg.{op.name}({spelled})"
-
-
-def usual(op: Op) -> str:
-    """Return the arguments of operations whose declaration gives no example."""
-    n = len(op.arrays)
-    if op.chapter == "elementwise" or (op.kind == "elementwise" and op.public):
-        return ("", "X", "X, Y")[n] if n < 3 else ""
-    if op.name.startswith("nan"):
-        return "mg.asarray([1.0, mg.nan, 3.0])"
-    if "axis" in op.roles and "keepdims" in op.roles and n == 1:
-        return "A, axis=0"
-    if op.chapter == "linalg" and n in (1, 2):
-        return "S"
-    return "P" if op.chapter == "fft" else ""
-
-
 def shown(x: Any) -> str:
     """Return a result as docstrings show it: the rounded values."""
     if isinstance(x, mg.Tensor):
@@ -132,19 +96,40 @@ def _rounded(x: Any) -> Any:
     return round(x, 4) + 0.0 if isinstance(x, float) else x
 
 
-def text(package: str) -> str:
-    """Return the expected text of a package's file."""
-    mg.extend.load_plugins()
-    mg.zeros(1)
-    lines = []
+def results(package: str) -> Iterator[tuple[Op, str, Any]]:
+    """Yield each operation of a package that has an example, its call, and the result."""
     for op in sorted(OPS.values(), key=lambda op: op.name):
-        made = call(op) if op.public and op.module.partition(".")[0] == package else ""
-        if made:
-            result = eval(made, {"mg": mg})
-            made = f"{made}.tolist()" if isinstance(result, mg.Tensor) else made
-            lines.append(f'    "{op.name}": ("{made}", "{shown(result)}"),\n')
-    stated = formulas() if package == "multigrad" else ()
-    return formatted(HEADER + "".join(lines) + "}\n" + "".join(stated), FILES[package])
+        if op.public and op.module.partition(".")[0] == package:
+            arguments = SPECIAL.get(op.name.removeprefix("special."), "")
+            made = call(replace(op, about=About(example=arguments)) if arguments else op)
+            if made:
+                yield op, made, eval(made, {"mg": mg})
+
+
+def own() -> Iterator[str]:
+    """Yield the lines of multigrad's own file, whose declarations have the calls."""
+    yield HEADER.format("The results of examples, and gradients that are read from rules.")
+    known = [(op, isinstance(x, mg.Tensor), shown(x)) for op, _, x in results("multigrad")]
+    for table, tensors, what in (
+        ("TENSORS", True, "The results that are Tensors, as lists, rounded."),
+        ("OTHERS", False, "The other results."),
+    ):
+        yield f"\n{table}: Mapping[str, str] = {{\n"
+        for op, is_tensor, text in known:
+            if is_tensor is tensors:
+                yield f'    "{op.name}": "{text}",\n'
+        yield f'}}\n"""{what}"""\n'
+    yield from formulas()
+
+
+def special() -> Iterator[str]:
+    """Yield the lines of the file of multigrad-special."""
+    yield HEADER.format("An example of each operation and its result, rounded.")
+    yield "\nEXAMPLES: Mapping[str, tuple[str, str]] = {\n"
+    for op, made, x in results("multigrad_special"):
+        lists = ".tolist()" * isinstance(x, mg.Tensor)
+        yield f'    "{op.name}": ("{made}{lists}", "{shown(x)}"),\n'
+    yield "}\n"
 
 
 def formulas() -> Iterator[str]:
@@ -159,11 +144,19 @@ def formulas() -> Iterator[str]:
     yield '}\n"""The gradients that are read from the text of the rules."""\n'
 
 
+FILES = {
+    "multigrad/ops/examples.py": own,
+    "plugins/multigrad-special/multigrad_special/examples.py": special,
+}
+
+
 def texts() -> dict[Path, str]:
     """Return the expected text of each file."""
+    mg.extend.load_plugins()
+    mg.zeros(1)
     page = ROOT / "docs" / "differences.md"
     return {
-        **{ROOT / file: text(package) for package, file in FILES.items()},
+        **{ROOT / file: formatted("".join(lines()), file) for file, lines in FILES.items()},
         page: with_names(page.read_text(encoding="utf-8")),
     }
 

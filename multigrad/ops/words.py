@@ -12,22 +12,23 @@ import re
 import textwrap
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from ..registry import Op, signature_text
 
-__all__ = ["formulas", "text"]
+__all__ = ["call", "example", "formulas", "text"]
 
 
 def text(op: Op) -> str:
     """The docstring of an operation."""
+    shown, result = example(op)
     parts = [
         op.doc,
         "\n".join(_arguments(op)),
         _returned(op),
         _raised(op),
         _gradient(op),
-        _example(op),
+        f"Example:\n\n    >>> {shown}\n    {result}".rstrip() if shown else "",
         _meaning(op),
     ]
     return "\n\n".join(_wrapped(part) for part in parts if part)
@@ -191,9 +192,47 @@ def formulas(op: Op) -> dict[str, str]:
     return {name: known[name] for name in op.arrays if name in known}
 
 
-def _example(op: Op) -> str:
-    call, result = _of(op, "EXAMPLES", (op.about.example, ""))
-    return f"Example:\n\n    >>> {call}\n    {result}".rstrip() if call else ""
+def example(op: Op) -> tuple[str, str]:
+    """The call that a docstring shows, and its result; "" for what is not known."""
+    if pair := _of(op, "EXAMPLES", None):
+        return cast("tuple[str, str]", pair)
+    if result := _of(op, "TENSORS", ""):
+        return f"{call(op)}.tolist()", result
+    result = _of(op, "OTHERS", "")
+    return call(op) if result or op.about.example else "", result
+
+
+ARRAYS = {
+    "A": "[[1.0, 2.0], [3.0, 4.0]]",
+    "P": "[1.0, 2.0]",
+    "Q": "[3.0, 4.0]",
+    "S": "[[2.0, 1.0], [1.0, 2.0]]",
+    "V": "[3.0, 1.0, 2.0]",
+    "X": "[0.25, 0.5]",
+    "Y": "[2.0, 0.5]",
+}
+"""The arrays that the examples of declarations name by a letter."""
+
+
+def call(op: Op) -> str:
+    """The call that shows an operation, "" if there is none."""
+    arguments = op.about.example or _usual(op)
+    spelled = re.sub(r"(?<![.\w])[A-Z]\b", lambda m: f"mg.asarray({ARRAYS[m[0]]})", arguments)
+    return spelled if not spelled or f"mg.{op.name}(" in spelled else f"mg.{op.name}({spelled})"
+
+
+def _usual(op: Op) -> str:
+    """The arguments of operations whose declaration gives no example."""
+    n = len(op.arrays)
+    if op.chapter == "elementwise" or (op.kind == "elementwise" and op.public):
+        return ("", "X", "X, Y")[n] if n < 3 else ""
+    if op.name.startswith("nan"):
+        return "mg.asarray([1.0, mg.nan, 3.0])"
+    if "axis" in op.roles and "keepdims" in op.roles and n == 1:
+        return "A, axis=0"
+    if op.chapter == "linalg" and n in (1, 2):
+        return "S"
+    return "P" if op.chapter == "fft" else ""
 
 
 def _of(op: Op, table: str, default: Any) -> Any:
