@@ -184,6 +184,8 @@ class About:
     numpy            of multigrad's own operations: functions of NumPy that it carries out for
                      Tensors, besides the one that has its name
     numpy_keywords   whether it takes the further keywords of NumPy's function of its name
+    omissible        arguments that may be left out, all together, as in NumPy
+    listable         arrays that may be a list or a number, as in NumPy
 
     For recorded programs:
 
@@ -203,6 +205,8 @@ class About:
     positional: tuple[str, ...] = ()
     numpy: tuple[str, ...] = ()
     numpy_keywords: bool = False
+    omissible: tuple[str, ...] = ()
+    listable: tuple[str, ...] = ()
     checks: bool = False
     sized_by_values: bool = False
 
@@ -731,7 +735,7 @@ def _declare(
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
-    _check_about(name, about, arrays)
+    _check_about(name, about, roles)
     if vjp is not None and vjps:
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
@@ -1006,16 +1010,20 @@ def _check_operator(name: str, operator: str) -> None:
         )
 
 
-def _check_about(name: str, about: Any, arrays: tuple[str, ...]) -> None:
-    if not isinstance(about, About | None):
+def _check_about(name: str, about: Any, roles: Mapping[str, str]) -> None:
+    """Raise unless what a declaration says beside its rules names parameters of the operation."""
+    if about is None:
+        return
+    if not isinstance(about, About):
         raise RegistrationError(f"{name}: about must be a registry.About, not {about!r}.")
-    stated = about.gradient if about is not None else ""
-    for argument in stated if not isinstance(stated, str) else ():
-        if argument not in arrays:
-            raise RegistrationError(
-                f"{name}: about.gradient has {argument!r}, which is not the name of an array "
-                f"argument. It has {', '.join(arrays) or 'none'}."
-            )
+    for what in ("gradient", "positional", "omissible", "listable"):
+        names = getattr(about, what)
+        for parameter in () if isinstance(names, str) else names:
+            if parameter not in roles:
+                raise RegistrationError(
+                    f"{name}: about.{what} has {parameter!r}, which is not the name of a "
+                    f"parameter. It has {', '.join(roles) or 'none'}."
+                )
 
 
 def _check_forward(name: str, forward: Any) -> None:

@@ -254,7 +254,7 @@ def parameters_text(op: Op, reflected: bool, method: bool) -> str:
             starred = True
             parts.append("*")
         text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
-        omitted = p.name in wider.OMITTED.get(op.name, ())
+        omitted = p.name in op.about.omissible
         parts.append(
             f"{text}=None"
             if omitted

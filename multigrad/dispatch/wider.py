@@ -15,12 +15,6 @@ from ..errors import nearest
 from ..provided import wanted
 from ..registry import Op
 
-OMITTED = {"where": ("x1", "x2")}
-"""The parameters that may be omitted, all of them together."""
-
-LISTS = {"take": "indices"}
-"""The parameters that may be a list or a number instead of an array."""
-
 
 @wanted
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
@@ -74,8 +68,8 @@ def unexpected(op: Op, more: dict[str, Any]) -> TypeError:
 def lines(op: Op) -> Iterator[str]:
     """The text that detects a call of NumPy's function, or with unknown keywords."""
     tests = ["_more"] * op.about.numpy_keywords
-    tests += [f"{n} is None" for n in OMITTED.get(op.name, ())]
-    tests += [f"isinstance({LISTS[op.name]}, (int, list, tuple))"] if op.name in LISTS else []
+    tests += [f"{n} is None" for n in op.about.omissible]
+    tests += [f"isinstance({n}, (int, list, tuple))" for n in op.about.listable]
     if tests:
         arguments = ", ".join(f"{n!r}: {n}" for n in op.roles)
         yield f"    if {' or '.join(tests)}:"

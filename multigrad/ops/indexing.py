@@ -178,6 +178,7 @@ linear(
         gradient="zeros with g added at the indices",
         example="V, mg.asarray([2, 0])",
         numpy_keywords=True,
+        listable=("indices",),
     ),
 )
 

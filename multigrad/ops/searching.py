@@ -14,7 +14,7 @@ from .keys import index_dtype
 linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condition, g, 0.0),
        x2=lambda xp, g, condition: xp.where(condition, 0.0, g), batching="elementwise",
        doc="The elements of x1 where the condition holds, and of x2 elsewhere.",
-       about=About(example="mg.asarray([True, False]), P, 0.0"))
+       about=About(example="mg.asarray([True, False]), P, 0.0", omissible=("x1", "x2")))
 nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)",
                   batching=batching.extremal_index("argmax"),
                   doc="The index of the first largest element.",

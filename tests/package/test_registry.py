@@ -308,10 +308,13 @@ class TestRules:
     def test_refused_abouts(self):
         with pytest.raises(RegistrationError, match=r"t.bad: about must be a registry.About, not"):
             elementwise("t.bad(x, /)", x=1, about={"at": "0"})
-        with pytest.raises(
-            RegistrationError, match=r"about.gradient has 'y', which is not the name of an array"
-        ):
-            elementwise("t.bad(x, /)", x=1, about=About(gradient={"y": "g"}))
+        for field in ({"gradient": {"y": "g"}}, {"positional": ("y",)}, {"listable": ["y"]}):
+            with pytest.raises(
+                RegistrationError,
+                match=rf"t.bad: about.{next(iter(field))} has 'y', which is not the name of a "
+                "parameter. It has x",
+            ):
+                elementwise("t.bad(x, /)", x=1, about=About(**field))
 
     @pytest.mark.parametrize("declare", [define, linear, multilinear])
     def test_keep_needs_a_joint_rule(self, declare):
