@@ -207,31 +207,10 @@ def refs(args: Any) -> Iterator[int]:
             yield from refs(x)
 
 
-ON_NUMBERS: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "add": operator.add,
-    "bitwise_and": operator.and_,
-    "bitwise_invert": operator.invert,
-    "bitwise_left_shift": operator.lshift,
-    "bitwise_or": operator.or_,
-    "bitwise_right_shift": operator.rshift,
-    "bitwise_xor": operator.xor,
-    "divide": operator.truediv,
-    "equal": operator.eq,
-    "floor_divide": operator.floordiv,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "multiply": operator.mul,
-    "negative": operator.neg,
-    "not_equal": operator.ne,
-    "positive": operator.pos,
-    "pow": operator.pow,
-    "remainder": operator.mod,
-    "subtract": operator.sub,
-}
-"""Python's operators, by the name of the operation in a call on numbers."""
+def on_numbers(op: Op) -> Callable[..., Any]:
+    """Python's operator of an operation, for a call on numbers."""
+    function: Callable[..., Any] = getattr(operator, f"__{op.operator}__")
+    return function
 
 
 def is_on_numbers(program: Program, call: Call) -> bool:
@@ -246,7 +225,7 @@ def function_of(xp: Any, program: Program, call: Call, plain: bool = False) -> C
     plain  return the function with the signature of the operation instead
     """
     if is_on_numbers(program, call):
-        return ON_NUMBERS[call.op.name]
+        return on_numbers(call.op)
     function: Any = xp
     for part in call.op.name.split("."):
         function = getattr(function, part)

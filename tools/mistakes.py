@@ -267,7 +267,8 @@ def _walk(
         children = [
             k.value
             for k in node.keywords
-            if k.arg not in ("doc", "operator", "forward", "batching", "view", "chapter", "kind")
+            if k.arg
+            not in ("about", "doc", "operator", "forward", "batching", "view", "chapter", "kind")
         ]
     else:
         children = ast.iter_child_nodes(node)

@@ -20,7 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from ..program import ON_NUMBERS, Call, Guard, Missed, Program, Ref, compatible, is_on_numbers, refs
+from ..program import (
+    Call,
+    Guard,
+    Missed,
+    Program,
+    Ref,
+    compatible,
+    is_on_numbers,
+    on_numbers,
+    refs,
+)
 from .numpy_program_forms import INFIX, VIEWS, Form, form, plain
 from .numpy_program_frame import (
     LINE,
@@ -274,7 +284,7 @@ class Code:
         """A result that is a NumPy scalar or a number, computed by operators if possible."""
         n, function = step.outs[0], self.raw[self.at]
         if is_on_numbers(self.program, step):
-            function = ON_NUMBERS[step.op.name]
+            function = on_numbers(step.op)
         self.names[n] = f"t{n}"
         if function in INFIX and len(step.args) == 2:
             self.add(
@@ -406,9 +416,7 @@ class Code:
                     if parameter.kind is parameter.KEYWORD_ONLY
                     else self.text(x)
                 )
-        function = (
-            ON_NUMBERS[step.op.name] if is_on_numbers(self.program, step) else self.raw[self.at]
-        )
+        function = on_numbers(step.op) if is_on_numbers(self.program, step) else self.raw[self.at]
         return f"{self.const(function, step.op.name.replace('.', '_'))}({', '.join(texts)})"
 
     # ----- places of results -----

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.element import Library, is_array
 from ..core.level import Layer, Standing
 from ..errors import LeakError
-from ..program import ON_NUMBERS
+from ..program import on_numbers
 from ..registry import OPS, Op
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Number(Standing):
             return self._recording.arithmetic(name, (left, right))
         if isinstance(other, Layer) or is_array(other):
             operand = self._as_operand(OPS[name], [other])
-            function = ON_NUMBERS[name]
+            function = on_numbers(OPS[name])
             return function(operand, other) if left is self else function(other, operand)
         return NotImplemented
 

@@ -19,7 +19,7 @@ from ..core.tensor import Tensor, strip
 from ..dispatch.creation import default_library
 from ..dispatch.general import plain_scalars, run_raw, same_structure, with_dtype
 from ..observe import gate
-from ..program import ON_NUMBERS, Call, Guard, Program, Ref, Spec, Write, refs
+from ..program import Call, Guard, Program, Ref, Spec, Write, on_numbers, refs
 from ..registry import OPS, Op
 from .arrays import elements_follow, equal
 from .lines import Lines
@@ -188,7 +188,7 @@ class Recording(extend.Transform):
         """Python's arithmetic of numbers."""
         result = self.tried(
             OPS[name].name,
-            ON_NUMBERS[name],
+            on_numbers(OPS[name]),
             *[x._value if isinstance(x, Number) else x for x in args],
         )
         n = self._next(Spec((), None, number=type(result)))
