@@ -65,7 +65,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib import import_module
 from keyword import iskeyword
@@ -181,11 +181,13 @@ class About:
     any_operands     whether it takes other objects than arrays and numbers, such as lists
     method           whether arrays have it as a method, if it is beyond the standard
     positional       keyword-only parameters that may be passed by position too, in this order
-    numpy            of multigrad's own operations: functions of NumPy that it carries out for
-                     Tensors, besides the one that has its name
-    numpy_keywords   whether it takes the further keywords of NumPy's function of its name
-    omissible        arguments that may be left out, all together, as in NumPy
-    listable         arrays that may be a list or a number, as in NumPy
+
+    For NumPy's functions, of operations of multigrad itself:
+
+    numpy            those that it carries out for Tensors, besides the one that has its name
+    numpy_keywords   whether it takes the further keywords of the one that has its name
+    omissible        arguments that may be left out, all together, as there
+    listable         arrays that may be a list or a number, as there
 
     For recorded programs:
 
@@ -725,17 +727,17 @@ def _declare(
             f"operation {name!r} is declared by {module} but was already declared by "
             f"{known.module}. Choose another name, or pass override=True to replace it."
         )
+    _check_about(name, about, roles)
     if known is not None:  # an override keeps the parts that it does not give
         doc, operator, chapter = (
             doc or known.doc,
             operator or known.operator,
             chapter or known.chapter,
         )
-        about = about or known.about
+        about = _kept_about(known.about, about)
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
-    _check_about(name, about, roles)
     if vjp is not None and vjps:
         raise RegistrationError(f"{name}: give one joint vjp or one per argument, not both.")
     for argument in vjps or ():
@@ -1024,6 +1026,12 @@ def _check_about(name: str, about: Any, roles: Mapping[str, str]) -> None:
                     f"{name}: about.{what} has {parameter!r}, which is not the name of a "
                     f"parameter. It has {', '.join(roles) or 'none'}."
                 )
+
+
+def _kept_about(known: About, about: About | None) -> About:
+    """What is known of an operation, with what another declaration gives."""
+    values = [] if about is None else [(f, getattr(about, f.name)) for f in fields(about)]
+    return replace(known, **{f.name: x for f, x in values if x != f.default})
 
 
 def _check_forward(name: str, forward: Any) -> None:

@@ -192,10 +192,12 @@ def test_a_declaration_s_words(operations: Any) -> None:
     assert "x1, x2: whatever" in said and "Returns an array of integers of" in said
     assert "for x1: 2 * g; for x2: g * x1 (everywhere)." in said
     assert "Example:\n\n    >>> mg.t.twice(1.0, x)\n\nMeaning" in said
-    words = elementwise("t.twice(x, /)", x=1, about=About(gradient="g, as it is"), override=True)
+    words = elementwise("t.once(x, /)", x=1, about=About(gradient="g, as it is"))
     assert "Gradient, for the cotangent g: g, as it is." in text(words)
-    again = elementwise("t.twice(x, /)", x=2, override=True)
-    assert again.about is words.about, "an override keeps what it does not give"
+    again = elementwise("t.once(x, /)", x=2, override=True)
+    assert again.about.gradient == words.about.gradient  # an override keeps what it does not give
+    again = elementwise("t.once(x, /)", x=2, about=About(at="0"), override=True)
+    assert (again.about.gradient, again.about.at) == (words.about.gradient, "0")
 
 
 def test_a_plugin_s_words(operations: Any, monkeypatch: pytest.MonkeyPatch) -> None:
