@@ -44,7 +44,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
     transformation, a gradient is a value like all others: it may be an argument on the user's
     memory, or saved by operations that used it. So the sum is a new Tensor, as in a recorded pass.
     """
-    leaf = node.tensor()
+    leaf: Tensor | None = node.tensor()
     if leaf is None or not node.enabled:
         return None
     cell = node.cell
