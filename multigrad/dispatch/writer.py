@@ -50,7 +50,7 @@ class Unwritten(Exception):
 def inner_function(op: Op) -> Callable[..., Any]:
     """The function of an operation for the next inner values.
 
-    Provided by dispatch/fast.py.
+    Provided by dispatch/functions.py.
     """
     raise NotImplementedError
 

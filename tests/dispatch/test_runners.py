@@ -21,7 +21,7 @@ from threads_at_once import together
 import multigrad as mg
 from multigrad import func, registry
 from multigrad.core.level import innermost
-from multigrad.dispatch import fast, runners
+from multigrad.dispatch import functions, runners
 from multigrad.errors import GradientError
 from multigrad.registry import define, elementwise, linear, multilinear
 
@@ -789,7 +789,7 @@ class TestOperationsOfOthers:
     def test_a_declaration_that_comes_back(self):
         """A function that was held meanwhile follows what replaces it then."""
         before = linear("t.f(x, /)", forward=lambda xp, x: x * 1.0, x=lambda xp, g: g)
-        held, table = fast.function_of(before), dict(registry.OPS)
+        held, table = functions.function_of(before), dict(registry.OPS)
         expected = []
         for factor in (2.0, 3.0):
             expected += [held(CONSTANT), held(CONSTANT)]
@@ -972,7 +972,7 @@ class TestViews:
         ],
     )
     def test_of_functions_that_may_return_their_argument(self, name, usual, same):
-        x, function = leaf(A), fast.function_of(registry.OPS[name])
+        x, function = leaf(A), functions.function_of(registry.OPS[name])
         for _ in range(3):
             assert function(*usual(x))._view is None
         assert function(*same(x))._cell is x._cell
@@ -1119,7 +1119,7 @@ class TestElements:
 
 def test_a_name_of_the_module_is_looked_up_once_and_follows_an_override(cube):
     first = mg.test_cube
-    assert vars(mg)["test_cube"] is first is fast.function_of(registry.OPS["test_cube"])
+    assert vars(mg)["test_cube"] is first is functions.function_of(registry.OPS["test_cube"])
     cube(lambda xp, x: 7 * x * x)
     assert "test_cube" not in vars(mg) and mg.test_cube is not first
     np.testing.assert_allclose(func.grad(lambda x: mg.sum(mg.test_cube(x)))(A), 7 * A * A)
