@@ -366,10 +366,10 @@ class TestNothingElseHappens:
     def test_nothing_is_learnt_by_the_general_path(self) -> None:
         f, x = function("sort"), leaf()
         f(x)
-        before = len(runners.held.entries)
+        before = len(runners.budget.entries)
         checking._interpreted(general, OPS["stack"], ((x, x), 0))
         checking._interpreted(general, OPS["nan_to_num"], (x, 0.0, None, None))
-        assert len(runners.held.entries) == before
+        assert len(runners.budget.entries) == before
 
     def test_an_operation_that_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(checking.APART, "sin", "it is different each time")
@@ -385,12 +385,12 @@ def test_everything_is_interpreted_inside() -> None:
             func.vmap(lambda x: mg.sum(x * B))(np.stack([A, B]))
 
     program()
-    assert runners.held.bytes
+    assert runners.budget.bytes
     with runners.interpreted():
         program()
-        assert not runners.held.bytes
+        assert not runners.budget.bytes
     program()
-    assert runners.held.bytes
+    assert runners.budget.bytes
 
 
 PROGRAM = """

@@ -78,8 +78,8 @@ class TestTheTable:
         before = [reported(n) for n in functions]
         assert [row.keys for row in before] == [len(DTYPES)] * 3
         assert all(row.bytes > 0 == row.dropped for row in before)
-        assert runners.held.bytes >= sum(row.bytes for row in before)
-        monkeypatch.setattr(runners, "BOUND", runners.held.bytes // 4)
+        assert runners.budget.bytes >= sum(row.bytes for row in before)
+        monkeypatch.setattr(runners, "BOUND", runners.budget.bytes // 4)
         mg.stack([leaf(A), mg.asarray(of_dtype("float32"))])
         after = [reported(n) for n in functions]
         assert all(row.dropped > 3 and row.keys + row.dropped == len(DTYPES) for row in after)
@@ -87,9 +87,9 @@ class TestTheTable:
         assert [reported(n) for n in functions] == after  # the newest is still there
         for call, result in zip(calls * 2, expected * 2, strict=True):
             same(described(call()), result)
-            assert sum(runners.held.entries.values()) == runners.held.bytes
-            assert runners.held.bytes <= runners.BOUND
-        assert sum(reported(n).keys for n in functions) <= len(runners.held.entries)
+            assert sum(runners.budget.entries.values()) == runners.budget.bytes
+            assert runners.budget.bytes <= runners.BOUND
+        assert sum(reported(n).keys for n in functions) <= len(runners.budget.entries)
 
     def test_the_bytes_are_those_that_a_runner_takes(self):
         left, others = leaf(A), [mg.asarray(of_dtype(d)) for d in DTYPES]
@@ -104,7 +104,7 @@ class TestTheTable:
         gc.collect()
         size, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert 0.5 < runners.held.bytes / size < 2
+        assert 0.5 < runners.budget.bytes / size < 2
 
     def test_what_no_runner_is_written_for(self):
         strict, expected = mg.asarray(np.ones(3), backend="strict"), [2.0, 2.0, 2.0]
