@@ -508,7 +508,7 @@ def declare_standard() -> None:
 
 
 def _fill() -> None:
-    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook
+    if _changed not in registry.listeners:  # an interrupt may have ended a plugin's hook
         creation.declare()
         for op in list(OPS.values()):
             methods.install(op)
