@@ -21,10 +21,10 @@ from .core.element import Library
 from .core.foreign_names import FUNCTIONS, hint
 from .core.level import Layer, innermost, running
 from .core.tensor import Tensor, wrap_new
-from .dispatch import codegen, creation, fast, generated, runners, settings
+from .dispatch import codegen, creation, functions, generated, runners, settings
 from .dispatch import general as dispatch
 from .dispatch.explaining import failed
-from .dispatch.fast import function_of
+from .dispatch.functions import function_of
 from .errors import nearest
 from .observe import gate
 from .provided import provide
@@ -487,8 +487,7 @@ def load() -> None:
         return
     # Both calls import modules. If this thread held the lock meanwhile, another thread that imports
     # one of these modules, and uses multigrad there, would wait for this one.
-    with locks.new_lock():  # see backends.plugins._import
-        import_module("multigrad.ops")
+    declare_standard()
     plugins()
     with lock:
         # A plugin may call load() again meanwhile. Other threads wait until the table is complete.
@@ -502,8 +501,14 @@ def load() -> None:
             _begun = False
 
 
+def declare_standard() -> None:
+    """Declare the operations of the standard, if they are not."""
+    with locks.new_lock():  # see backends.plugins._import
+        import_module("multigrad.ops")
+
+
 def _fill() -> None:
-    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook
+    if _changed not in registry.listeners:  # an interrupt may have ended a plugin's hook
         creation.declare()
         for op in list(OPS.values()):
             methods.install(op)
@@ -519,10 +524,10 @@ def _changed(op: Op) -> None:
     """
     element.forget()
     runners.forget()
-    fast.forget(op)
+    functions.forget(op)
     methods.install(op)
 
 
 provide(element, make_bound=Namespace)
 provide(generated, documentation=documentation)
-provide(registry, fill=load)
+provide(registry, fill=load, declare_standard=declare_standard)

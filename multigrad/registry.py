@@ -67,7 +67,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from importlib import import_module
 from keyword import iskeyword
 from operator import index
 from types import FrameType
@@ -324,6 +323,14 @@ def fill() -> None:
     """
 
 
+@wanted
+def declare_standard() -> None:
+    """Declare the operations of the standard, if they are not.
+
+    Provided by namespace.py.
+    """
+
+
 OVERRIDDEN: dict[str, str] = {}
 """Operations that another module has redeclared, with the module of the first declaration."""
 
@@ -382,7 +389,7 @@ in the table, and while it drops the objects of a replaced operation. The check 
 a signal handler may run after each call, and replace the operation.
 """
 
-_listeners: list[Callable[[Op], None]] = []
+listeners: list[Callable[[Op], None]] = []
 
 
 def on_declaration(listener: Callable[[Op], None]) -> None:
@@ -390,7 +397,7 @@ def on_declaration(listener: Callable[[Op], None]) -> None:
 
     The engine drops what it has generated from an earlier declaration.
     """
-    _listeners.append(listener)
+    listeners.append(listener)
 
 
 def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
@@ -406,7 +413,7 @@ def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
             OPS[op.name] = before[op.name]
     forget_remembered()
     for op in changed:
-        for listener in _listeners:
+        for listener in listeners:
             listener(before.get(op.name, op))
 
 
@@ -691,7 +698,7 @@ def _declare(
     if not builtin:
         # A plugin's operations are checked against those of the standard, so the standard is loaded
         # first.
-        import_module("multigrad.ops")
+        declare_standard()
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     if not builtin:
         for parameter in roles:
@@ -748,13 +755,14 @@ def _declare(
                 "need an annotation, as in 'x: array'."
             )
     more = {
-        n: _rule(name, n, fn, roles, outs, residual=True) for n, fn in (residuals or {}).items()
+        n: checked_rule(name, n, fn, roles, outs, residual=True)
+        for n, fn in (residuals or {}).items()
     }
     _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
     _check_derived(name, arrays, (*roles, *(outs or ()), *more), outs)
 
     def rule(what: str, fn: Any, **how: Any) -> Rule:
-        checked = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
+        checked = checked_rule(name, what, fn, roles, outs, more=tuple(more), **how)
         return replace(
             checked,
             materialize=materialize,
@@ -806,7 +814,7 @@ def _note(op: Op, known: Op | None) -> None:
         forget_remembered()
         if known.module != op.module:
             OVERRIDDEN.setdefault(op.name, known.module)
-    for listener in _listeners:
+    for listener in listeners:
         listener(op)
 
 
@@ -1140,7 +1148,7 @@ def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, s
     return inspect.Signature(parameters), roles
 
 
-def _rule(
+def checked_rule(
     op: str,
     what: str,
     fn: Any,

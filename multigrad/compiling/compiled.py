@@ -2,7 +2,7 @@
 
 A call looks up the programs of its key (see leaves.py) and runs the one that ran last. If a guard
 misses, it runs the program that expects the new answer, or records another one. A program that has
-run gets a generated function (fast.py), which is tried before a key is made.
+run gets a generated function (callers.py), which is tried before a key is made.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -23,8 +23,8 @@ from ..observe import gate
 from ..program import Missed, Program, Torn
 from ..registry import when_replaced
 from ..tracebacks import blamed, fold
-from . import checks, fast, listing
-from .fast import MISSED
+from . import callers, checks, listing
+from .callers import MISSED
 from .leaves import Arguments, Statics, raw
 from .recording import Aside
 from .taking import Entry, Variant, take
@@ -42,6 +42,13 @@ ASKED = {
     "type": "its class",
     "shape": "its shape",
 }
+
+
+def _after(compiled: weakref.ref[Compiled[Any, Any]], *arguments: Any) -> Any:
+    """Do as `Compiled._after` of the compiled function, which is running."""
+    running = compiled()
+    assert running is not None
+    return running._after(*arguments)
 
 
 class Compiled(Generic[P, R]):
@@ -69,8 +76,8 @@ class Compiled(Generic[P, R]):
     def _forget(self) -> None:
         self._entries: dict[Any, Entry] = {}
         self._warned: set[str] = set()
-        self._hot: tuple[fast.Caller, ...] = ()
-        self._callers: dict[Variant, fast.Caller] = {}
+        self._hot: tuple[callers.Caller, ...] = ()
+        self._callers: dict[Variant, callers.Caller] = {}
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -235,7 +242,10 @@ class Compiled(Generic[P, R]):
             if self._entries.get((entry.mode, entry.key)) is entry:
                 call = self._callers.get(variant)
                 if call is None:
-                    call = self._callers[variant] = fast.caller(self, entry, variant)
+                    # it must not keep this function alive, which keeps it
+                    after = partial(_after, weakref.ref(self))
+                    call = callers.caller(self._name, after, entry, variant)
+                    self._callers[variant] = call
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 
     def _after(

@@ -44,7 +44,7 @@ def renew_by(function: Callable[[Any], Any], cls: type) -> None:
     fresh[cls] = function
 
 
-class Place(NamedTuple):
+class Operand(NamedTuple):
     """An operand in the text of a runner.
 
     x       the text of the operand itself
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     status  what kind of operand it is, a name of the list below
     layer   whether its value is an array object
     elem    its Element, or that of raw arrays of its dtype
-    parts   the Places of the elements of a list; of a long list, one that stands for all
+    parts   the Operands of the elements of a list; of a long list, one that stands for all
 
     own     an array object of the level of the operation
     const   a Tensor of the base level without a history, if the operation has a higher level
@@ -69,7 +69,12 @@ class Place(NamedTuple):
     status: str
     layer: bool = False
     elem: Any = None
-    parts: tuple[Place, ...] = ()
+    parts: tuple[Operand, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its variables end with."""
+        return self.value.removeprefix("_value")
 
     @property
     def array(self) -> bool:
@@ -88,10 +93,10 @@ def is_keyed(op: Op) -> bool:
 
 
 def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
-    """The text that computes the key of a call, as `_k`."""
+    """The text that computes the key of a call, as `_key`."""
     parts, checked = [], kinds(op)
     for i, (name, p) in enumerate(op.signature.parameters.items()):
-        role, k = op.roles[name], f"_k{i}"
+        role, k = op.roles[name], f"_kind{i}"
         if role == "array":
             yield f"    {k} = _type({name})"
             yield f"    if {k} is _Tensor or {k} is _View and {is_seen(name)}:"
@@ -102,8 +107,8 @@ def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
             yield "        else:"
             yield f"            {k} = _fresh[{k}]({name})"
         elif role == "arrays":
-            one = "_x._elem.kind if _type(_x) is _Tensor else _kind(_x)"
-            short = f"_tuple([{one} for _x in {name}]) if _len({name}) <= {LONG}"
+            one = "_each._elem.kind if _type(_each) is _Tensor else _kind(_each)"
+            short = f"_tuple([{one} for _each in {name}]) if _len({name}) <= {LONG}"
             yield f"    {k} = None if {name} is None else {short} else _kinds_of({name})"
         elif name == "key":
             if key_is_plain:
@@ -117,12 +122,12 @@ def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
             yield f"    {k} = _type({name})"
             if type(p.default) is not bool and name not in checked:
                 yield f"    if {k} is _tuple or {k} is _list:"
-                yield f"        for _x in {name}:"
-                yield "            if _type(_x) is not _int:"
+                yield f"        for _each in {name}:"
+                yield "            if _type(_each) is not _int:"
                 yield f"                {k} = ({k}, *_map(_type, {name}))"
                 yield "                break"
         parts.append(k)
-    yield f"    _k = {parts[0] if len(parts) == 1 else '(' + ', '.join(parts) + ')'}"
+    yield f"    _key = {parts[0] if len(parts) == 1 else '(' + ', '.join(parts) + ')'}"
 
 
 def is_seen(x: str) -> str:
@@ -162,8 +167,8 @@ def by_value(x: Any) -> Any:
     return type(x), x  # the dtypes of two libraries may be equal, or warn when they are compared
 
 
-def place_of(x: str, value: str, given: Any, top: Any) -> Place | None:
-    """The Place of the operand `given` of an operation at the level of `top`.
+def operand_of(x: str, value: str, given: Any, top: Any) -> Operand | None:
+    """The Operand of the operand `given` of an operation at the level of `top`.
 
     None if only the general path handles such an operand.
     """
@@ -177,35 +182,37 @@ def place_of(x: str, value: str, given: Any, top: Any) -> Place | None:
         if own.level == elem.level:
             if own.run is not elem.run or own.kind.cls is not elem.kind.cls:
                 return None
-            return Place(x, value, "own", isinstance(given._array, Layer), own)
+            return Operand(x, value, "own", isinstance(given._array, Layer), own)
         if own.run is None and given._node is None:
-            return Place(x, value, "const", False, own)
-        return Place(x, value, "layer", True, own)
+            return Operand(x, value, "const", False, own)
+        return Operand(x, value, "layer", True, own)
     if given is None:
-        return Place(x, x, "none")
+        return Operand(x, x, "none")
     if kind in SCALARS:
-        return Place(x, x, "scalar")
+        return Operand(x, x, "scalar")
     if element.by_type.get(kind) is library:
-        return Place(x, x, "raw", False, library.element(given.dtype))
+        return Operand(x, x, "raw", False, library.element(given.dtype))
     return None
 
 
-def guards_of(p: Place, main: Place, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
+def guards_of(p: Operand, main: Operand, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
     """The tests of what the key leaves open about an operand.
 
-    main  the operand whose Element is `_e` in the text
+    main  the operand whose Element is `_elem` in the text
     name  gives an object a name in the text
     """
     based = main.elem.run is None
     if p.status == "own":
         if p is not main and not based:
-            same = f"{p.x}._elem.run is _e.run and {p.x}._elem.level == _e.level"
-            yield f"{p.x}._elem is _e" if p.elem is main.elem else same
+            same = f"{p.x}._elem.run is _elem.run and {p.x}._elem.level == _elem.level"
+            yield f"{p.x}._elem is _elem" if p.elem is main.elem else same
     elif p.status == "const":
         if not based:
             yield f"{p.x}._node is None"
     elif p.status == "layer":
-        yield f"{p.x}._node is not None" if p.elem.run is None else f"{p.x}._elem.level < _e.level"
+        yield (
+            f"{p.x}._node is not None" if p.elem.run is None else f"{p.x}._elem.level < _elem.level"
+        )
     elif p.status == "raw" and not isinstance(given, p.elem.library.scalars):
         yield f"{p.x}.dtype == {name(p.elem.dtype)}"
 

@@ -20,8 +20,8 @@ from ..dispatch.generated import call_text, tuple_text
 from ..dispatch.names import arrays_taken
 from ..dispatch.pullbacks import called, missing_rule, scaled
 from ..dispatch.residuals import compute
-from ..dispatch.signature import Place
-from ..dispatch.writer import Lines, PlaceTexts, Unwritten, Writer
+from ..dispatch.signature import Operand
+from ..dispatch.writer import Lines, OperandTexts, Unwritten, Writer
 from ..registry import Op, Rule
 from .value_layer import tie
 
@@ -71,38 +71,38 @@ class DualWriter(Writer):
         super().__init__(*args)
         op = self.op
         self.high = self.deep or any(p.elem.layered for p in self.own)
-        if self.high and any(p.status == "many" for p in self.places.values()):
+        if self.high and any(p.status == "many" for p in self.operands.values()):
             raise Unwritten
         self.moving = [p for p in self.all if p.status == "own" and p.elem.floating]
         self.xp = "_bound" if self.high else "_xp"
-        self.tangents = {n: self._tangent_of(p) for n, p in self.places.items()}
+        self.tangents = {n: self._tangent_of(p) for n, p in self.operands.items()}
         self.arrays = [p for p in self.all if p.array]
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
 
-    def guard(self, p: Place, given: Any) -> Lines:
+    def guard(self, p: Operand, given: Any) -> Lines:
         yield from super().guard(p, given)
         # the tangent alone may be a layer
         if p.status == "own" and p.elem.layered:
             yield f"{'' if p.layer else 'not '}_isinstance({p.x}._array, _Layer)"
 
     def begin(self) -> Lines:
-        yield "    if _r is not True and _r.watch.tangents:"
+        yield "    if _mode is not True and _mode.watch.tangents:"
         yield f"        {self.again}"
 
-    def taken(self, p: Place) -> Lines:
+    def taken(self, p: Operand) -> Lines:
         if p in self.moving:
             yield f"    {self._tangent(p)} = {p.x}._tangent"
 
-    def taken_each(self, name: str, p: Place) -> Lines:
+    def taken_each(self, name: str, p: Operand) -> Lines:
         if self.moving:
-            yield f"    _t{p.value[2:]} = _tuple([_x._tangent for _x in {name}])"
+            yield f"    {self._tangent(p)} = _tuple([_each._tangent for _each in {name}])"
 
     @staticmethod
-    def _tangent(p: Place) -> str:
+    def _tangent(p: Operand) -> str:
         """The local variable of the tangent of an operand."""
-        return f"_t{p.value[2:]}"
+        return f"_tangent{p.suffix}"
 
-    def _tangent_of(self, p: Place) -> str:
+    def _tangent_of(self, p: Operand) -> str:
         """The text of the tangent of a parameter: None, or a tuple with that of each element."""
         if p.status == "many":
             return self._tangent(p) if self.moving else "None"
@@ -114,18 +114,18 @@ class DualWriter(Writer):
         """What rules on layers get: a constant of the base level as the Tensor that it is."""
         return self.expressed(self._outer)
 
-    def _outer(self, p: Place) -> str:
+    def _outer(self, p: Operand) -> str:
         if p.status == "list":
             return tuple_text(map(self._outer, p.parts))
         return p.x if p.status == "const" else p.value
 
-    def _moves(self, p: Place) -> bool:
+    def _moves(self, p: Operand) -> bool:
         return any(q in self.moving for q in p.parts or (p,))
 
-    def _test(self, p: Place) -> str:
+    def _test(self, p: Operand) -> str:
         """The test whether a parameter has a tangent."""
         if p.status == "many":
-            return f"_any([_x is not None for _x in {self._tangent(p)}])"
+            return f"_any([_each is not None for _each in {self._tangent(p)}])"
         return " or ".join(
             f"{self._tangent(q)} is not None" for q in p.parts or (p,) if q in self.moving
         )
@@ -138,60 +138,61 @@ class DualWriter(Writer):
         values = tuple_text(self.outer()[n] for n in op.roles)
         tangents = [
             f"({t} if {self._test(p)} else None)" if p.parts and self._moves(p) else t
-            for (n, p), t in zip(self.places.items(), self.tangents.values(), strict=True)
+            for (n, p), t in zip(self.operands.items(), self.tangents.values(), strict=True)
         ]
         apart = f"{values}, {tuple_text(tangents)}"
         top = self.first(self.main)
-        generally = f"return _finish(_op, _library, {apart}, _y, {top}, {roles})"
+        generally = f"return _finish(_op, _library, {apart}, _ans, {top}, {roles})"
         r = getattr(self.result, "_elem", None)
         if op.outputs != () or type(self.result) is not self.common["_Dual"]:
             yield f"    {generally}"
             return
-        array = "_kinds.get(_type(_y)) is not _library"
-        yield f"    if {array}{' and not _isinstance(_y, _Layer)' if self.deep else ''}:"
+        array = "_kinds.get(_type(_ans)) is not _library"
+        yield f"    if {array}{' and not _isinstance(_ans, _Layer)' if self.deep else ''}:"
         yield f"        {generally}"
         assert r is not None
         if not self.is_certain():
-            yield f"    if _y.dtype != {self.name(r.dtype)}:"
+            yield f"    if _ans.dtype != {self.name(r.dtype)}:"
             yield f"        {generally}"
-        yield "    _t = None"
-        moving = [n for n, p in self.places.items() if self._moves(p)]
+        yield "    _tangent = None"
+        moving = [n for n, p in self.operands.items() if self._moves(p)]
         if op.kind != "nondifferentiable" and r.floating and moving:
-            yield f"    if {' or '.join(self._test(self.places[n]) for n in moving)}:"
+            yield f"    if {' or '.join(self._test(self.operands[n]) for n in moving)}:"
             yield from self.tangent(moving, apart)
         yield from self.wrapped(r)
 
     def wrapped(self, r: Any) -> Lines:
         op = self.op
-        yield "    _d = _new(_Dual)"
-        yield "    _d._array = _y"
-        yield "    _d._tangent = _t"
-        layers = ["_isinstance(_y, _Layer)"] * self.deep
+        yield "    _result = _new(_Dual)"
+        yield "    _result._array = _ans"
+        yield "    _result._tangent = _tangent"
+        layers = ["_isinstance(_ans, _Layer)"] * self.deep
         # a Tensor may be among the arguments of a third party's rule
-        layers += ["_isinstance(_t, _Layer)"] * (self.high or not self.ours)
+        layers += ["_isinstance(_tangent, _Layer)"] * (self.high or not self.ours)
         if layers:
-            yield f"    _n = {' or '.join(layers)}"
-        at = f"{self.name(r.base)}.at(_e.run, _e.level, {'_n' if layers else False}, _Dual)"
-        same = f"_e if _n is _e.layered else {at}" if layers else "_e"
-        yield f"    _d._elem = {same if r.base is self.elem.base else at}"
+            yield f"    _layered = {' or '.join(layers)}"
+        deep = "_layered" if layers else False
+        at = f"{self.name(r.base)}.at(_elem.run, _elem.level, {deep}, _Dual)"
+        same = f"_elem if _layered is _elem.layered else {at}" if layers else "_elem"
+        yield f"    _result._elem = {same if r.base is self.elem.base else at}"
         first = next(iter(op.roles))
-        based = self.places.get(first)
+        based = self.operands.get(first)
         if (op.view is True or self.plain_key) and based is not None and based.status == "own":
-            yield from self.based_on("_d", first)
+            yield from self.based_on("_result", first)
             return
-        yield "    _d._cell = []"
-        yield "    _d._view = None"
+        yield "    _result._cell = []"
+        yield "    _result._view = None"
         if op.view and op.view is not True:
             top = self.first(self.main)
-            yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), {top}, False)"
-        yield "    return _d"
+            yield f"    _tie(_op, {tuple_text(op.roles)}, (_result,), {top}, False)"
+        yield "    return _result"
 
     # ----- The tangent -----
 
     def tangent(self, moving: Sequence[str], apart: str) -> Lines:
         op = self.op
         pad = " " * 8
-        lists = any(p.parts for p in self.places.values())
+        lists = any(p.parts for p in self.operands.values())
         made = (
             (self.by_rule if not self.several else None)
             if op.jvp is not None
@@ -202,78 +203,78 @@ class DualWriter(Writer):
             }.get(op.kind)
         )
         if made is None:  # also without a rule, which it explains
-            yield f"{pad}_t, = _pushed(_op, _library, {apart}, (_y,))"
+            yield f"{pad}_tangent, = _pushed(_op, _library, {apart}, (_ans,))"
             return
         if not self.high and self.ours:
             yield from made(moving, pad)
             return
         if self.high:
             yield f"{pad}_bound = _library.bound"
-        yield f"{pad}_o = _go_outside(None)"
+        yield f"{pad}_before = _go_outside(None)"
         yield f"{pad}try:"
         yield from made(moving, pad + "    ")
         yield f"{pad}finally:"
-        yield f"{pad}    _come_back(_o)"
+        yield f"{pad}    _come_back(_before)"
         if self.high:
-            yield f"{pad}if _isinstance(_t, _Tensor):"
-            yield f"{pad}    _t = _strip(_t)"
+            yield f"{pad}if _isinstance(_tangent, _Tensor):"
+            yield f"{pad}    _tangent = _strip(_tangent)"
 
     def elementwise(self, moving: Sequence[str], pad: str) -> Lines:
         """The sum of the terms of all arguments that have a tangent."""
         base = self.result._elem.base
-        other = any(self.places[n].elem.base is not base for n in moving)
+        other = any(self.operands[n].elem.base is not base for n in moving)
         for n in moving:
-            p = self.places[n]
+            p = self.operands[n]
             t, inner = self._tangent(p), pad
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            yield f"{inner}_g = {f'_layer({t})' if self.high else t}"
+            yield f"{inner}_arg_tangent = {f'_layer({t})' if self.high else t}"
             if p.elem.base is not base:
-                yield f"{inner}if _g.dtype != _y.dtype:"
-                yield f"{inner}    _g = {self.xp}.astype(_g, _y.dtype)"
+                yield f"{inner}if _arg_tangent.dtype != _ans.dtype:"
+                yield f"{inner}    _arg_tangent = {self.xp}.astype(_arg_tangent, _ans.dtype)"
             yield from self.term(n, inner)
             if n == moving[0]:
-                yield f"{inner}_t = _u"
+                yield f"{inner}_tangent = _term"
             else:
-                yield f"{inner}_t = _u if _t is None else _t + _u"
-        tests = ["_t.dtype != _y.dtype"] * (other or not self.ours)
+                yield f"{inner}_tangent = _term if _tangent is None else _tangent + _term"
+        tests = ["_tangent.dtype != _ans.dtype"] * (other or not self.ours)
         if self.several or not self.ours:
             part = ""
             if self.ours and len(moving) == len(self.arrays):
-                part = " or ".join(f"{self._tangent(self.places[n])} is None" for n in moving)
+                part = " or ".join(f"{self._tangent(self.operands[n])} is None" for n in moving)
             if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
-                tests.append(f"{f'({part}) and ' if part else ''}_t.shape != _y.shape")
+                tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
         if tests:
             yield f"{pad}if {' or '.join(tests)}:"
-            yield f"{pad}    _t = _fitted({self.xp}, _t, _y, _op)"
+            yield f"{pad}    _tangent = _fitted({self.xp}, _tangent, _ans, _op)"
 
     def term(self, n: str, pad: str) -> Lines:
-        """The term of an argument, whose tangent is `_g`, as `_u`."""
+        """The term of an argument, whose tangent is `_arg_tangent`, as `_term`."""
         op = self.op
         assert not isinstance(op.vjp, Rule)
         rule = op.vjp.get(n)
         if rule is None:
-            yield f"{pad}_u = {self.name(missing_rule(op, n))}()"
+            yield f"{pad}_term = {self.name(missing_rule(op, n))}()"
             return
         if not callable(rule.fn):
-            yield f"{pad}_u = {scaled('_g', rule.fn, self.xp, self.name)}"
+            yield f"{pad}_term = {scaled('_arg_tangent', rule.fn, self.xp, self.name)}"
             return
         if "g" not in rule.takes:
             # partial derivatives at raw arrays are computed from these
-            yield f"{pad}_u = {self.rule_text(rule, raw=not self.deep)}"
+            yield f"{pad}_term = {self.rule_text(rule, raw=not self.deep)}"
             for a in arrays_taken(op, rule.takes) if self.high else ():
-                if self.places[a].status == "const":  # its version cell is needed further in
-                    yield f"{pad}if _u is {self.places[a].value}:"
-                    yield f"{pad}    _u = {self.places[a].x}"
-            yield f"{pad}_u = _g * _u"
+                if self.operands[a].status == "const":  # its version cell is needed further in
+                    yield f"{pad}if _term is {self.operands[a].value}:"
+                    yield f"{pad}    _term = {self.operands[a].x}"
+            yield f"{pad}_term = _arg_tangent * _term"
             return
         if self.several or not self.ours:
-            yield f"{pad}if _g.shape != _y.shape:"
-            yield f"{pad}    _g = {self.xp}.broadcast_to(_g, _y.shape)"
-        yield f"{pad}_u = {self.rule_text(rule)}"
+            yield f"{pad}if _arg_tangent.shape != _ans.shape:"
+            yield f"{pad}    _arg_tangent = {self.xp}.broadcast_to(_arg_tangent, _ans.shape)"
+        yield f"{pad}_term = {self.rule_text(rule)}"
         if not self.ours:
-            yield f"{pad}_u = _shaped({self.xp}, _u, _y.shape, _op, False, {n!r})"
+            yield f"{pad}_term = _shaped({self.xp}, _term, _ans.shape, _op, False, {n!r})"
 
     def rule_text(self, rule: Rule, raw: bool = False) -> str:
         """The call of a rule; `raw`: on the raw arrays, although a tangent may be a layer."""
@@ -285,31 +286,31 @@ class DualWriter(Writer):
         op = self.op
         ruled = op.arrays if isinstance(op.vjp, Rule) else tuple(op.vjp)
         moved = {}
-        for n, p in self.places.items():
+        for n, p in self.operands.items():
             if n not in ruled and not p.parts:
                 if n in moving:
                     yield f"{pad}if {self._tangent(p)} is not None:"
                     yield f"{pad}    {self.name(missing_rule(op, n))}()"
                 continue
             if p.status == "many":
-                pairs = f"_zip({p.value}, {self.tangents[n]})"
-                each = f"{self._zero('_v')} if _u is None else _u for _v, _u in {pairs}"
+                each = f"{self._zero('_value')} if _each is None else _each"
+                each += f" for _value, _each in _zip({p.value}, {self.tangents[n]})"
                 text = (
                     f"_tuple([{each}])"
                     if n in moving
-                    else f"_tuple([_zero(_xp, _v) for _v in {p.value}])"
+                    else f"_tuple([_zero(_xp, _value) for _value in {p.value}])"
                 )
             elif p.status == "list":
                 text = tuple_text(self._moved(q, False) for q in p.parts)
             else:
                 text = self._moved(p, moving == [n])
-            moved[n] = f"_m{n}" if self.high else text
+            moved[n] = f"_moved_{n}" if self.high else text
             if self.high:
                 yield f"{pad}{moved[n]} = {text}"
-        yield f"{pad}_t = {self.applied(moved)}"
+        yield f"{pad}_tangent = {self.applied(moved)}"
         yield from self.conformed(pad)
 
-    def _moved(self, p: Place, only: bool) -> str:
+    def _moved(self, p: Operand, only: bool) -> str:
         """The tangent of an operand, or zeros. `only`: no other operand has a tangent."""
         if p not in self.moving:
             return self._zero(self._called(p))
@@ -326,70 +327,72 @@ class DualWriter(Writer):
             return call_text(self.op, "_fn", self.called() | dict(moved))
         self.scope["_inner"] = writer.inner_function(self.op)
         inner = call_text(self.op, "_inner", self.outer() | dict(moved))
-        others = [p for n, p in self.places.items() if n not in moved]
+        others = [p for n, p in self.operands.items() if n not in moved]
         if any(p.layer for p in (*others, *self.keyed)):
             return inner
         self.scope["_raw"] = raw_function(self.library, self.op.name)
         raw = call_text(self.op, "_raw", self.values() | dict(moved))
         tests = [
-            f"_any([_isinstance(_v, _Layer) for _v in {text}])"
-            if self.places[n].parts
+            f"_any([_isinstance(_value, _Layer) for _value in {text}])"
+            if self.operands[n].parts
             else f"_isinstance({text}, _Layer)"
             for n, text in moved.items()
         ]
         return f"{inner} if {' or '.join(tests)} else {raw}"
 
     def multilinear(self, moving: Sequence[str], pad: str) -> Lines:
-        """For each argument with a tangent, the operation with the tangent in its place."""
+        """For each argument with a tangent, the operation with the tangent in its operand."""
         for n in moving:
-            t, inner = self._tangent(self.places[n]), pad
+            t, inner = self._tangent(self.operands[n]), pad
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            total = "_added(_t, _u)" if self.high else "_t + _u"
-            yield f"{inner}_u = {self.applied({n: t})}"
-            yield f"{inner}_t = {'_u' if n == moving[0] else f'_u if _t is None else {total}'}"
+            total = "_added(_tangent, _term)" if self.high else "_tangent + _term"
+            yield f"{inner}_term = {self.applied({n: t})}"
+            first = n == moving[0]
+            yield f"{inner}_tangent = _term{'' if first else f' if _tangent is None else {total}'}"
         yield from self.conformed(pad)
 
     def by_rule(self, moving: Sequence[str], pad: str) -> Lines:
         """The rule for tangents of an operation of one array."""
         rule = self.op.jvp
         assert rule is not None
-        t = self._tangent(self.places[moving[0]])
-        yield f"{pad}_g = {f'_layer({t})' if self.high else t}"
-        yield f"{pad}_t = {self.rule_text(rule)}"
+        t = self._tangent(self.operands[moving[0]])
+        yield f"{pad}_arg_tangent = {f'_layer({t})' if self.high else t}"
+        yield f"{pad}_tangent = {self.rule_text(rule)}"
         if self.ours:
-            yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
-            yield f"{pad}    _t = _conform({self.xp}, _t, _y, _op)"
+            differs = "_tangent.dtype != _ans.dtype or _tangent.shape != _ans.shape"
+            yield f"{pad}if _tangent is not None and ({differs}):"
+            yield f"{pad}    _tangent = _conform({self.xp}, _tangent, _ans, _op)"
         yield from self.conformed(pad)
 
     def conformed(self, pad: str) -> Lines:
         """Check the tangents of a third party's operation, whose shape and dtype may be wrong."""
         if not self.ours:
-            xp = "(_bound if _isinstance(_t, _Layer) else _xp)" if self.high else "_xp"
-            yield f"{pad}_t = _conform({xp}, _t, _y, _op)"
+            xp = "(_bound if _isinstance(_tangent, _Layer) else _xp)" if self.high else "_xp"
+            yield f"{pad}_tangent = _conform({xp}, _tangent, _ans, _op)"
 
 
-class _RuleTexts(PlaceTexts):
+class _RuleTexts(OperandTexts):
     """The expressions for the names of rules of tangents; `high`: as layers."""
 
     def __init__(self, writer: DualWriter, high: bool) -> None:
         tangents = ("g", "t", *(f"t_{x}" for x in writer.op.arrays))
-        given = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_g")}
+        given = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_arg_tangent")}
         computed = "_compute(_op, {name!r}, {taken})"
-        result = "_layer(_y)" if high else "_y"
-        super().__init__(writer, given, result, computed, "_constant(_library, {x}, _y)")
+        result = "_layer(_ans)" if high else "_ans"
+        super().__init__(writer, given, result, computed, "_constant(_library, {x}, _ans)")
         self.high = high
         self.values = writer.outer() if high else writer.values()
 
     def argument(self, name: str) -> str:
         text = super().argument(name)
-        place = self.places.get(name)
-        lifted = self.high and place is not None and place.status != "none"
+        operand = self.operands.get(name)
+        lifted = self.high and operand is not None and operand.status != "none"
         return f"_layer({text})" if lifted else text
 
     def metadata(self, name: str, what: str) -> str:
-        # the rule gets an array in place of a scalar, as on the general path
+        # the rule gets an array in operand of a scalar, as on the general path
         return "None" if what == "scalar" else super().metadata(name, what)
 
 

@@ -44,7 +44,6 @@ from ..dispatch.general import accepts, general, is_basic_key, recording_at, run
 from ..errors import GradientError
 from ..observe import gate
 from ..registry import OPS, Op
-from .accumulation import keepable
 from .old_values import before_write
 
 # Which writes are allowed
@@ -308,6 +307,18 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
     return value if part else root._array
 
 
+def keepable(holder: Tensor, value: Any) -> None:
+    """Raise if `holder` or its .grad must not keep `value`.
+
+    For example, a Tensor from outside of a trace must not keep a tracer; `take_ownership` of
+    immutable libraries checks that.
+    """
+    library = holder._elem.library
+    x = innermost(value)
+    if not library.mutable and not isinstance(x, Layer):
+        library.take_ownership(library.xp, x, innermost(holder))
+
+
 def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
     """The error if the library refuses to write to the array of `t`.
 
@@ -403,7 +414,7 @@ def record(
     with _replacing:
         old = owner._node
         needs = old is not None, node is not None
-        dispatch._attach(
+        dispatch.attach(
             op,
             needs,
             (owner._array, array, own),
@@ -473,7 +484,7 @@ def record_view(t: Any) -> None:
         return
     old = t._node
     inner, rest = (base._array, *args), (None,) * len(args)
-    dispatch._attach(
+    dispatch.attach(
         op,
         dispatch.needs_of(op, (base._node, *rest)),
         inner,
