@@ -5,8 +5,7 @@ with the gradients that can be read from the rules, and new names into docs/diff
 
 The files are multigrad/ops/examples.py and that of multigrad-special; results are rounded to four
 digits. Declarations name the examples, by `About.example`; without one, an elementwise operation
-is shown at two points.
-tests/ops/test_docstrings.py runs them all again.
+is shown at two points. tests/ops/test_docstrings.py runs them all again.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def results(package: str) -> Iterator[tuple[Op, str, Any]]:
     """Yield each operation of a package that has an example, its call, and the result."""
     for op in sorted(OPS.values(), key=lambda op: op.name):
         if op.public and op.module.partition(".")[0] == package:
-            arguments = SPECIAL.get(op.name.removeprefix("special."), "")
+            arguments = SPECIAL.get(op.name.partition("special.")[2], "")
             made = call(replace(op, about=About(example=arguments)) if arguments else op)
             if made:
                 yield op, made, eval(made, {"mg": mg})
