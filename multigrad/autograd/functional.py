@@ -15,18 +15,21 @@ zero because an output does not depend on an input. Otherwise such results are z
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from ..backward.gradients import NOT_SCALAR, grad, owned
 from ..core.computed import mark
 from ..core.element import is_array
 from ..core.grad_mode import enable_grad
-from ..core.level import Layer, Transformation, innermost
-from ..core.tensor import Tensor, alias, element_of, strip, wrap_at, wrap_new
+from ..core.level import Layer, Transformation
+from ..core.tensor import Tensor, alias, strip, wrap_at, wrap_new
 from ..errors import GradientError
+from ..func.jacobian import bases, last, zeros
+from ..layers import transforming
 from ..layers.batched import batch, examples
-from ..layers.dual import Dual, check_tangent, taken_apart
+from ..layers.dual import check_tangent
 from ..tracebacks import entry
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from ..typing import Array
 
 Tensors = tuple[Tensor, ...]
+Grads = Sequence[Tensor | None]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -79,17 +83,20 @@ def _fresh(tensors: Tensors, create_graph: bool, leaves: bool) -> Tensors:
     )
 
 
-def _vector(
-    v: Any, like: Tensors, several: bool, name: str, create_graph: bool, missing: str
-) -> Tensors | None:
+def _vector(v: Any, like: Tensors, several: bool, name: str, create_graph: bool) -> Tensors | None:
     """The vector of a product, with the shapes of `like`.
 
     None means 1 if `like` is a single element.
     """
     if v is None:
         if len(like) != 1 or like[0].size != 1:
+            which = (
+                "the user-provided function returns"
+                if name == "vjp"
+                else "the input to the user-provided function is"
+            )
             raise GradientError(
-                f"The vector v can only be None if {missing} a single Tensor with a single element."
+                f"The vector v can only be None if {which} a single Tensor with a single element."
             )
         return None
     _, vectors = _tensors(v, "v", name)
@@ -108,10 +115,6 @@ def _vector(
     return _fresh(vectors, create_graph, leaves=False)
 
 
-_OF_INPUTS = "the input to the user-provided function is"
-_OF_OUTPUTS = "the user-provided function returns"
-
-
 def _call(
     func: Callable[..., Any], inputs: Tensors, name: str, strict: bool
 ) -> tuple[bool, Tensors]:
@@ -126,16 +129,14 @@ def _call(
     return several, outputs
 
 
-def _scalar(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) -> Tensor:
-    """The output of a function that must return one Tensor with one element."""
-    several, outputs = _call(func, inputs, name, strict)
+def _check_scalar(several: bool, outputs: Tensors, name: str) -> None:
+    """Raise unless a function returned one Tensor with one element."""
     if several:
         raise GradientError(f"The function given to {name} should return a single Tensor")
     if outputs[0].size != 1:
         raise GradientError(
             f"The Tensor returned by the function given to {name} should contain a single element"
         )
-    return outputs[0]
 
 
 # -- results
@@ -145,8 +146,8 @@ def _unpack(x: tuple[T, ...], several: bool) -> T | tuple[T, ...]:
     return x if several else x[0]
 
 
-def _finish(x: Tensors, create_graph: bool) -> Tensors:
-    return x if create_graph else tuple(_alone(t) for t in x)
+def _finish(x: Tensors, several: bool, create_graph: bool) -> Tensor | Tensors:
+    return _unpack(x if create_graph else tuple(_alone(t) for t in x), several)
 
 
 def _alone(t: Tensor) -> Tensor:
@@ -157,13 +158,8 @@ def _alone(t: Tensor) -> Tensor:
     return alias(t) if t._node is None else mark(alias(t))
 
 
-def _zeros(
-    like: Tensor, shape: tuple[int, ...] | None = None, requires_grad: bool = False
-) -> Tensor:
-    zeros = like._elem.library.xp.zeros(
-        tuple(like.shape) if shape is None else shape, dtype=like.dtype, device=like.device
-    )
-    return wrap_at(like, zeros).requires_grad_(requires_grad)
+def _zeros(like: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    return wrap_at(like, zeros(like, tuple(like.shape) if shape is None else shape))
 
 
 # -- strict mode
@@ -173,14 +169,14 @@ INDEPENDENT = (
     "not allowed in strict mode."
 )
 
-JACOBIAN = (
+OF_JACOBIAN = (
     "While computing the hessian, found that the jacobian of the user-provided function with "
     "respect to input {} is independent of the input. This is not allowed in strict mode. You "
     "should ensure that your function is twice differentiable and that the jacobian depends on "
     "the inputs (this would be violated by a linear function for example)."
 )
 
-GRADIENT = (
+OF_GRADIENT = (
     "The gradient with respect to input {} is independent of the inputs of the "
     "user-provided function. This is not allowed in strict mode."
 )
@@ -191,7 +187,7 @@ CONSTANT = (
 )
 
 
-def _require(tensors: Sequence[Tensor | None], message: str) -> None:
+def _require(tensors: Grads, message: str) -> None:
     """Strict mode: raise if one of these is missing or does not require grad."""
     for i, t in enumerate(tensors):
         if t is None or not t.requires_grad:
@@ -199,12 +195,7 @@ def _require(tensors: Sequence[Tensor | None], message: str) -> None:
 
 
 def _fill(
-    grads: Sequence[Tensor | None],
-    like: Tensors,
-    strict: bool,
-    create_graph: bool,
-    missing: str,
-    what: str,
+    grads: Grads, like: Tensors, strict: bool, create_graph: bool, missing: str, what: str
 ) -> Tensors:
     """The values with zeros in place of None.
 
@@ -225,12 +216,12 @@ def _fill(
 
 
 def _grad(
-    outputs: Sequence[Tensor | None],
+    outputs: Grads,
     inputs: Tensors,
     v: Sequence[Any] | None = None,
     create_graph: bool = False,
     retain_graph: bool | None = None,
-) -> tuple[Tensor | None, ...]:
+) -> Grads:
     """`grad`, also for outputs without a gradient and inputs without an effect.
 
     It skips outputs without a gradient, and gives None for inputs that no output depends on.
@@ -242,7 +233,7 @@ def _grad(
     ]
     if not pairs:
         return (None,) * len(inputs)
-    grads: tuple[Tensor | None, ...] = grad(
+    grads: Grads = grad(
         [t for t, _ in pairs],
         inputs,
         [g for _, g in pairs],
@@ -253,48 +244,65 @@ def _grad(
     return grads
 
 
-def _size(t: Tensor) -> int:
-    if t.size is None:
-        raise GradientError(
-            f"a Tensor of unknown shape {t.shape} has no basis; compute the array first"
+MISSING = {
+    "vjp": INDEPENDENT,
+    "jvp": "The gradient with respect to the input is independent of entry {} in the grad_outputs "
+    "when using the double backward trick to compute forward mode gradients. This is not allowed "
+    "in strict mode.",
+    "vhp": "The jacobian of the user-provided function is independent of input {}. This is not "
+    "allowed in strict mode.",
+    "hvp": "The hessian of the user-provided function is independent of entry {} in the "
+    "grad_jacobian. This is not allowed in strict mode as it prevents from using the double "
+    "backward trick to replace forward mode AD.",
+}
+"""Strict mode: the errors for an entry of a product that is independent of the inputs."""
+
+
+def _product(
+    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Any, Any]:
+    """The output of `func`, and the product `name`.
+
+    That is the product of `v` with the Jacobian of `func` or, for "vhp" and "hvp", with that of its
+    gradient. For "jvp" and "hvp" the Jacobian is transposed, by one more backward pass.
+    """
+    of_gradient, transposed = name in ("vhp", "hvp"), name in ("jvp", "hvp")
+    with enable_grad():
+        several_in, inputs = _tensors(inputs, "inputs", name)
+        inputs = _fresh(inputs, create_graph, leaves=True)
+        if name != "vjp":
+            vector = _vector(v, inputs, several_in, name, create_graph)
+        several_out, outputs = _call(func, inputs, name, strict)
+        if name == "vjp":
+            vector = _vector(v, outputs, several_out, name, create_graph)
+        differentiated: Grads = outputs
+        if of_gradient:
+            _check_scalar(several_out, outputs, name)
+            differentiated = _grad(outputs, inputs, create_graph=True)
+            if strict:
+                _require(differentiated, OF_JACOBIAN)
+        variables = inputs
+        if transposed:
+            # The gradient is linear in the cotangents, whatever their values, so its own gradient
+            # with respect to them is the forward-mode product.
+            variables = tuple(
+                _zeros(t).requires_grad_() for t in (inputs if of_gradient else outputs)
+            )
+            differentiated = _grad(differentiated, inputs, variables, create_graph=True)
+            if strict and not of_gradient:
+                _require(differentiated, OF_GRADIENT)
+        product = _fill(
+            _grad(differentiated, variables, vector, create_graph),
+            variables,
+            strict,
+            create_graph,
+            MISSING[name],
+            "hessian" if of_gradient else "jacobian",
         )
-    return t.size
-
-
-def _basis(t: Tensor) -> Iterator[Any]:
-    """The standard basis of the space of `t`, in the order of its elements.
-
-    The arrays are raw and have the shape and the dtype of `t`.
-    """
-    xp, n = t._elem.library.xp, _size(t)
-    places = xp.reshape(xp.arange(n, device=t.device), t.shape)
-    for k in range(n):
-        yield xp.astype(places == k, t.dtype)
-
-
-def _bases(tensors: Sequence[Tensor]) -> list[Any]:
-    """The standard basis of the space of all of these together.
-
-    For each Tensor it gives the parts of the basis vectors, with the number of the vector as the
-    first axis.
-    """
-    sizes = [_size(t) for t in tensors]
-    parts = []
-    for i, (t, n) in enumerate(zip(tensors, sizes, strict=True)):
-        xp = t._elem.library.xp
-        part = xp.eye(sum(sizes), n, k=-sum(sizes[:i]), dtype=t.dtype, device=t.device)
-        parts.append(xp.reshape(part, (sum(sizes), *t.shape)))
-    return parts
-
-
-def _transposed(outputs: Tensors, inputs: Tensors) -> tuple[Tensors, tuple[Tensor | None, ...]]:
-    """Cotangents u, and their gradients as differentiable functions of u.
-
-    Differentiating these gradients again gives forward-mode products. The gradient is linear in u,
-    so the value of u does not matter.
-    """
-    cotangents = tuple(_zeros(t, requires_grad=True) for t in outputs)
-    return cotangents, _grad(outputs, inputs, cotangents, create_graph=True)
+        return (
+            _finish(outputs, several_out, create_graph),
+            _finish(product, several_out if name == "jvp" else several_in, create_graph),
+        )
 
 
 @overload
@@ -327,22 +335,7 @@ def vjp(
 
     The product has the structure and the shapes of `inputs`.
     """
-    with enable_grad():
-        several_in, inputs = _tensors(inputs, "inputs", "vjp")
-        inputs = _fresh(inputs, create_graph, leaves=True)
-        several_out, outputs = _call(func, inputs, "vjp", strict)
-        vector = _vector(v, outputs, several_out, "vjp", create_graph, _OF_OUTPUTS)
-        grads = _fill(
-            _grad(outputs, inputs, vector, create_graph),
-            inputs,
-            strict,
-            create_graph,
-            INDEPENDENT,
-            "jacobian",
-        )
-        return _unpack(_finish(outputs, create_graph), several_out), _unpack(
-            _finish(grads, create_graph), several_in
-        )
+    return _product("vjp", func, inputs, v, create_graph, strict)
 
 
 @overload
@@ -377,27 +370,7 @@ def jvp(
     The product has the structure and the shapes of the output. Two backward passes compute it, as
     in PyTorch.
     """
-    with enable_grad():
-        several_in, inputs = _tensors(inputs, "inputs", "jvp")
-        inputs = _fresh(inputs, create_graph, leaves=True)
-        vector = _vector(v, inputs, several_in, "jvp", create_graph, _OF_INPUTS)
-        several_out, outputs = _call(func, inputs, "jvp", strict)
-        cotangents, gradients = _transposed(outputs, inputs)
-        if strict:
-            _require(gradients, GRADIENT)
-        tangents = _fill(
-            _grad(gradients, cotangents, vector, create_graph),
-            outputs,
-            strict,
-            create_graph,
-            "The gradient with respect to the input is independent of entry {} in the "
-            "grad_outputs when using the double backward trick to compute forward mode "
-            "gradients. This is not allowed in strict mode.",
-            "jacobian",
-        )
-        return _unpack(_finish(outputs, create_graph), several_out), _unpack(
-            _finish(tangents, create_graph), several_out
-        )
+    return _product("jvp", func, inputs, v, create_graph, strict)
 
 
 @overload
@@ -475,9 +448,7 @@ def jacobian(
             rows = tuple(
                 _by_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)
             )
-        return _unpack(
-            tuple(_unpack(_finish(row, create_graph), several_in) for row in rows), several_out
-        )
+        return _unpack(tuple(_finish(row, several_in, create_graph) for row in rows), several_out)
 
 
 def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
@@ -497,6 +468,17 @@ def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
             "implemented for `vectorize=True`."
         )
+
+
+def _basis(t: Tensor) -> Iterator[Any]:
+    """The standard basis of the space of `t`, in the order of its elements.
+
+    The arrays are raw and have the shape and the dtype of `t`. They are made one by one.
+    """
+    xp, n = t._elem.library.xp, _size(t)
+    places = xp.reshape(xp.arange(n, device=t.device), t.shape)
+    for k in range(n):
+        yield xp.astype(places == k, t.dtype)
 
 
 def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -526,34 +508,51 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
     return tuple(xp.reshape(xp.stack(row), shape) for row, shape in zip(rows, shapes, strict=True))
 
 
-def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
+def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Iterable[Tensors]:
     """The Jacobians of each output with respect to each input.
 
     One backward pass computes the rows of all elements of all outputs.
     """
     recorded = [t for t in outputs if t.requires_grad and _size(t)]
-    grads: Sequence[Tensor | None] = (None,) * len(inputs)
+    rows: Grads = (None,) * len(inputs)
     if recorded:
-        grads = grad(
+        rows = grad(
             recorded,
             inputs,
-            _bases(recorded),
+            bases(recorded),
             create_graph=create_graph,
             allow_unused=True,
             is_grads_batched=True,
         )
-    table: list[list[Tensor]] = [[] for _ in outputs]
-    for t, g in zip(inputs, grads, strict=True):
-        start = 0
-        for out, row in zip(outputs, table, strict=True):
-            shape, n = (*out.shape, *t.shape), _size(out)
-            if g is None or not out.requires_grad or not n:
-                row.append(_zeros(t, shape))
-                continue
-            part = g if len(recorded) == 1 else g[start : start + n, ...]
-            row.append(part.__array_namespace__().reshape(part, shape))
-            start += n
-    return tuple(map(tuple, table))
+
+    def of_input(t: Tensor, g: Tensor | None) -> Iterator[Tensor]:
+        parts = iter(() if g is None else _parts(g, recorded))
+        for out in outputs:
+            part = next(parts, None) if out.requires_grad and _size(out) else None
+            shape = (*out.shape, *t.shape)
+            yield (
+                _zeros(t, shape)
+                if part is None
+                else part.__array_namespace__().reshape(part, shape)
+            )
+
+    return zip(*map(of_input, inputs, rows), strict=True)
+
+
+def _parts(stacked: Any, tensors: Sequence[Tensor]) -> list[Any]:
+    """The parts of `stacked` along its first axis, one for the elements of each of these."""
+    if len(tensors) == 1:
+        return [stacked]
+    ends = accumulate(map(_size, tensors))
+    return [stacked[end - _size(t) : end, ...] for t, end in zip(tensors, ends, strict=True)]
+
+
+def _size(t: Tensor) -> int:
+    if t.size is None:
+        raise GradientError(
+            f"a Tensor of unknown shape {t.shape} has no basis; compute the array first"
+        )
+    return t.size
 
 
 def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
@@ -562,56 +561,42 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
     The tangents are those along each element of all inputs.
     """
     several_in, inputs = _tensors(inputs, "inputs", "jacobian")
-    inputs = _fresh(inputs, create_graph=False, leaves=False)
-    total = sum(map(_size, inputs))
-    vectors = Transformation("jacobian")
+    points = [strip(alias(t)) for t in inputs]
+    total, several_out = sum(map(_size, inputs)), False
+    vectors, run = Transformation("jacobian"), Transformation("jacobian")
+
+    def outputs_of(duals: list[Any]) -> list[Any]:
+        nonlocal several_out
+        several_out, outputs = _tensors(func(*duals), OUTPUTS, "jacobian", Layer)
+        return transforming.within(outputs, run)
+
     try:
-        run = Transformation("jacobian")
-        duals = [
-            Dual._make(
-                strip(t),
-                check_tangent(t, batch(e, vectors), run.own_level, "jacobian"),
-                run,
-                run.own_level,
-            )
-            for t, e in zip(inputs, _bases(inputs), strict=True)
+        tangents = [batch(e, vectors) for e in bases(points)]
+        for t, x, tangent in zip(inputs, points, tangents, strict=True):
+            if not t._elem.floating:
+                check_tangent(x, tangent, run.own_level, "jacobian")  # raises PyTorch's error
+        outs, moved = transforming.jvp(outputs_of, points, tangents, run)
+        blocks = [
+            _blocks(x, None if t is None else examples(t, vectors, total), inputs)
+            for x, t in zip(outs, moved, strict=True)
         ]
-
-        def called() -> tuple[bool, list[tuple[Any, Any]]]:
-            several, outputs = _tensors(func(*duals), OUTPUTS, "jacobian", Layer)
-            return several, [taken_apart(x, run) for x in outputs]
-
-        several_out, pairs = run.call(called)
-        table = []
-        for x, tangent in pairs:
-            columns = None if tangent is None else examples(tangent, vectors, total)
-            table.append(_unpack(_blocks(x, columns, inputs), several_in))
-        return _unpack(tuple(table), several_out)
     finally:
         vectors.finish()
+    return _unpack(tuple(_unpack(tuple(row), several_in) for row in blocks), several_out)
 
 
-def _blocks(x: Any, columns: Any, inputs: Tensors) -> Tensors:
+def _blocks(x: Any, columns: Any, inputs: Tensors) -> list[Tensor]:
     """The Jacobians of `x` with respect to each input.
 
     columns  the derivatives of `x`, with their numbers as the first axis
     """
-    library = element_of(x).library
     blocks = []
-    start = 0
-    for t in inputs:
-        shape, n = (*x.shape, *t.shape), _size(t)
-        if columns is None:
-            block = library.xp.zeros(
-                shape, dtype=x.dtype, device=library.device(library.xp, innermost(x))
-            )
-        else:
-            xp = library.bound
-            part = columns if len(inputs) == 1 else columns[start : start + n, ...]
-            block = owned([strip(xp.reshape(xp.moveaxis(part, 0, -1), shape))], None)
+    parts = repeat(None) if columns is None else _parts(columns, inputs)
+    for part, t in zip(parts, inputs, strict=False):
+        shape = (*x.shape, *t.shape)
+        block = zeros(x, shape) if part is None else owned([strip(last(part, shape))], None)
         blocks.append(_alone(block if isinstance(block, Tensor) else wrap_new(block)))
-        start += n
-    return tuple(blocks)
+    return blocks
 
 
 @overload
@@ -654,35 +639,19 @@ def hessian(
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def value(*inner: Tensor) -> Tensor:
-        out = _scalar(func, inner, "hessian", strict)
+        several, outputs = _call(func, inner, "hessian", strict)
+        _check_scalar(several, outputs, "hessian")
+        out = outputs[0]
         return out if out.shape == () else out.__array_namespace__().reshape(out, ())
 
     def gradient(*outer: Tensor) -> Tensors:
         blocks: Tensors = jacobian(value, outer, create_graph=True)
         if strict:
-            _require(blocks, JACOBIAN)
+            _require(blocks, OF_JACOBIAN)
         return blocks
 
     blocks = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return blocks if several_in else blocks[0][0]
-
-
-def _first_derivatives(
-    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
-) -> tuple[bool, Any, Tensors | None, Tensor, Any]:
-    """The common first part of products with a Hessian.
-
-    Returns whether there are several inputs, the inputs, `v`, the output, and its recorded
-    gradients.
-    """
-    several, inputs = _tensors(inputs, "inputs", name)
-    inputs = _fresh(inputs, create_graph, leaves=True)
-    vector = _vector(v, inputs, several, name, create_graph, _OF_INPUTS)
-    out = _scalar(func, inputs, name, strict)
-    gradients = _grad((out,), inputs, create_graph=True)
-    if strict:
-        _require(gradients, JACOBIAN)
-    return several, inputs, vector, out, gradients
 
 
 @overload
@@ -715,20 +684,7 @@ def vhp(
 
     `func` must return one Tensor with one element.
     """
-    with enable_grad():
-        several, inputs, vector, out, gradients = _first_derivatives(
-            "vhp", func, inputs, v, create_graph, strict
-        )
-        product = _fill(
-            _grad(gradients, inputs, vector, create_graph),
-            inputs,
-            strict,
-            create_graph,
-            "The jacobian of the user-provided function is independent of input {}. This is not "
-            "allowed in strict mode.",
-            "hessian",
-        )
-        return _finish((out,), create_graph)[0], _unpack(_finish(product, create_graph), several)
+    return _product("vhp", func, inputs, v, create_graph, strict)
 
 
 @overload
@@ -762,20 +718,4 @@ def hvp(
     `func` must return one Tensor with one element. hvp takes one backward pass more than `vhp`. The
     results are equal for twice continuously differentiable functions, whose Hessian is symmetric.
     """
-    with enable_grad():
-        several, inputs, vector, out, gradients = _first_derivatives(
-            "hvp", func, inputs, v, create_graph, strict
-        )
-        cotangents = tuple(_zeros(t, requires_grad=True) for t in inputs)
-        transposed = _grad(gradients, inputs, cotangents, create_graph=True)
-        product = _fill(
-            _grad(transposed, cotangents, vector, create_graph),
-            inputs,
-            strict,
-            create_graph,
-            "The hessian of the user-provided function is independent of entry {} in the "
-            "grad_jacobian. This is not allowed in strict mode as it prevents from using the "
-            "double backward trick to replace forward mode AD.",
-            "hessian",
-        )
-        return _finish((out,), create_graph)[0], _unpack(_finish(product, create_graph), several)
+    return _product("hvp", func, inputs, v, create_graph, strict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import accumulate
 from math import prod
 from typing import Any, Concatenate, Literal, overload
 
@@ -420,7 +421,7 @@ class _Jacobian:
         blocks = []
         for out in outs:
             if not depends_on(out, run) or not prod(out.shape):
-                blocks += [_zeros(left_of(out, run), (*out.shape, *x.shape)) for x in self.flat]
+                blocks += [zeros(left_of(out, run), (*out.shape, *x.shape)) for x in self.flat]
                 continue
 
             def pulled(e: Any, out: Any = out) -> list[Any]:
@@ -429,7 +430,7 @@ class _Jacobian:
             if prod(out.shape) == 1:
                 rows = pulled(_ones(out))
             else:
-                rows = vmap(pulled, chunk_size=chunk_size)(_basis(out))
+                rows = vmap(pulled, chunk_size=chunk_size)(*bases([out]))
             blocks += [_reshaped(rows.pop(), (*out.shape, *x.shape)) for x in self.flat]
         return self._laid_out(output, blocks, _outside(aux, run, self.raw))
 
@@ -460,7 +461,7 @@ class _Jacobian:
             elif prod(x.shape) == 1:
                 columns.append([None if t is None else _expanded(t) for t in pushed(_ones(x))])
             else:
-                columns.append(vmap(pushed, chunk_size=chunk_size)(_basis(x)))
+                columns.append(vmap(pushed, chunk_size=chunk_size)(*bases([x])))
         assert outs is not None
         for c in columns:
             c.reverse()  # popped from the end, so that only its block holds the memory of a column
@@ -468,7 +469,7 @@ class _Jacobian:
         for out in outs:
             for c, x in zip(columns, self.flat, strict=False):
                 shape = (*out.shape, *x.shape)
-                blocks.append(_zeros(out, shape) if c[-1] is None else _last(c[-1], shape))
+                blocks.append(zeros(out, shape) if c[-1] is None else last(c[-1], shape))
                 c.pop()
         return self._laid_out(output, blocks, aux)
 
@@ -502,17 +503,21 @@ def _real(arrays: Sequence[Any], name: str, what: str) -> None:
             )
 
 
-def _basis(x: Any) -> Any:
-    """The standard basis of the space of `x` as a batch, in the order of its elements.
+def bases(arrays: Sequence[Any]) -> list[Any]:
+    """The standard basis of the space of all these arrays together, in the order of the elements.
 
-    The arrays are raw and have the shape and the dtype of `x`.
+    For each array it has the parts of the basis vectors: a raw array with the number of the vector
+    as the first axis, and the dtype of the array.
     """
-    library = element_of(x).library
-    n = prod(x.shape)
-    return library.xp.reshape(
-        library.xp.eye(n, dtype=x.dtype, device=library.device(library.xp, innermost(x))),
-        (n, *x.shape),
-    )
+    sizes = [prod(x.shape) for x in arrays]
+    parts = []
+    for x, n, end in zip(arrays, sizes, accumulate(sizes), strict=True):
+        library = element_of(x).library
+        part = library.xp.eye(
+            sum(sizes), n, k=n - end, dtype=x.dtype, device=library.device(library.xp, innermost(x))
+        )
+        parts.append(library.xp.reshape(part, (sum(sizes), *x.shape)))
+    return parts
 
 
 def _ones(x: Any) -> Any:
@@ -523,7 +528,7 @@ def _ones(x: Any) -> Any:
     )
 
 
-def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
+def zeros(x: Any, shape: tuple[int, ...]) -> Any:
     library = element_of(x).library
     return library.xp.zeros(shape, dtype=x.dtype, device=library.device(library.xp, innermost(x)))
 
@@ -541,7 +546,7 @@ def _expanded(x: Any) -> Any:
     return _namespace(x).expand_dims(x, axis=0)
 
 
-def _last(columns: Any, shape: tuple[int, ...]) -> Any:
+def last(columns: Any, shape: tuple[int, ...]) -> Any:
     """The columns, stacked along the last axes."""
     xp = _namespace(columns)
     return xp.reshape(xp.moveaxis(columns, 0, -1), shape)
