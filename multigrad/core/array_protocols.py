@@ -19,8 +19,7 @@ from .surface import OfArrays, Surface
 if TYPE_CHECKING:
     from .element import Element
     from .graph import Node
-    from .members import Namespace, NDArray
-    from .tensor import Tensor
+    from .members import Namespace, NDArray, Tensor
 
 
 ASKED = (

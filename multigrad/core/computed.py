@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .level import restored
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from .members import Tensor
 
 
 following: ContextVar[Any] = restored(ContextVar("multigrad.computed", default=None))

@@ -23,9 +23,8 @@ from .pullback import apart
 
 if TYPE_CHECKING:
     from .element import Library
-    from .passes import Pass
+    from .members import Tensor
     from .pullback import Pullback
-    from .tensor import Tensor
 
 tick = count(1).__next__
 """The clock: returns increasing numbers for nodes and in-place writes."""
@@ -251,7 +250,7 @@ class CustomNode(MultiNode):
         functions: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
         return functions
 
-    def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
+    def propagate(self, g: tuple[Any, ...], p: Any) -> tuple[Any, ...]:
         """The gradients of the parents, given those of the outputs (None if unused)."""
         grads: tuple[Any, ...] = self.ctx._propagate(g, p)
         return grads

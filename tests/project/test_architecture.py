@@ -124,6 +124,57 @@ def test_no_library_is_named_outside_its_backend():
                 raise AssertionError(f"{module.path}:{node.lineno} tests for one library")
 
 
+PRIVATE = {
+    ("", "core.tensor", "_tensor_from_pickle"),  # which pickles name
+    ("autograd.forward_ad", "core.grad_mode", "_Mode"),  # which public annotations name
+}
+
+
+def test_no_module_imports_a_private_name_of_another_room():
+    found = {
+        (module.name, other, name)
+        for module in source.modules().values()
+        for other, name in module.binds.values()
+        if name.startswith("_") and not name.startswith("__")
+        if other.partition(".")[0] != module.name.partition(".")[0]
+    }
+    assert found == PRIVATE
+
+
+CIRCLES = {
+    "backends.claims backends.discovery backends.hooks backends.kernels backends.raw backends.spec "
+    "backends.straight",
+    "compiling.compiled compiling.fast",
+    "compiling.numbers compiling.recorded compiling.recording",
+    "custom.batch custom.dual custom.function",
+    "custom.kept custom.node",
+    "memory.accumulation memory.views",
+    "tools.breaks.detect tools.breaks.follow tools.breaks.watch",
+}
+"""The files that import one another in a circle."""
+
+
+def test_no_other_files_import_one_another_in_a_circle():
+    """Late imports and those for type checkers count, too."""
+    graph = {name: set(source.imports(module)) for name, module in source.modules().items()}
+
+    def reached(name: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [*graph[name] - {name}]
+        while waiting:
+            found.add(other := waiting.pop())
+            waiting += graph[other] - found
+        return found
+
+    reach = {name: reached(name) for name in graph}
+    circles = {
+        " ".join(sorted(other for other in reach[name] if name in reach[other]))
+        for name in graph
+        if name in reach[name]
+    }
+    assert circles <= CIRCLES
+
+
 # Rooms
 
 
