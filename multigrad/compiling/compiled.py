@@ -11,7 +11,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -235,7 +235,9 @@ class Compiled(Generic[P, R]):
             if self._entries.get((entry.mode, entry.key)) is entry:
                 call = self._callers.get(variant)
                 if call is None:
-                    call = self._callers[variant] = fast.caller(self, entry, variant)
+                    after = partial(_after, weakref.ref(self))  # which keeps the caller
+                    call = fast.caller(self._name, entry, variant, after)
+                    self._callers[variant] = call
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 
     def _after(
@@ -347,6 +349,13 @@ class Compiled(Generic[P, R]):
             f"one for others from now on. What differs from before is {text}. Pass arrays of "
             "few shapes and few static values, or a larger max_programs",
         )
+
+
+def _after(compiled: weakref.ref[Compiled[Any, Any]], *arguments: Any) -> Any:
+    """Do as `Compiled._after` of the compiled function, which is running."""
+    running = compiled()
+    assert running is not None
+    return running._after(*arguments)
 
 
 _alive: weakref.WeakSet[Compiled[Any, Any]] = weakref.WeakSet()

@@ -144,12 +144,10 @@ def test_no_module_imports_a_private_name_of_another_room():
 CIRCLES = {
     "backends.claims backends.discovery backends.hooks backends.kernels backends.raw backends.spec "
     "backends.straight",
-    "compiling.compiled compiling.fast",
     "compiling.numbers compiling.recorded compiling.recording",
     "custom.batch custom.dual custom.function",
     "custom.kept custom.node",
     "memory.accumulation memory.views",
-    "tools.breaks.detect tools.breaks.follow tools.breaks.watch",
 }
 """The files that import one another in a circle."""
 
