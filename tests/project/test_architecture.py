@@ -147,7 +147,6 @@ CIRCLES = {
     "compiling.numbers compiling.recorded compiling.recording",
     "custom.batch custom.dual custom.function",
     "custom.kept custom.node",
-    "memory.accumulation memory.views",
 }
 """The files that import one another in a circle."""
 
