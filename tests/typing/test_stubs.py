@@ -28,7 +28,7 @@ PACKAGES = [
     *sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml")),
 ]
 FOLDERS = {ROOT: "multigrad", ROOT / "conformance": "multigrad_conformance"}
-WRITTEN = ("multigrad.autograd", "multigrad.func")
+WRITTEN = ("multigrad.autograd", "multigrad.autograd.functional", "multigrad.func")
 """The packages whose stubs are written by hand: they have the overloads of their functions."""
 
 MODULES = ("multigrad", "multigrad.autograd.graph")
