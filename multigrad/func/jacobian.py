@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -319,13 +318,18 @@ def bases(arrays: Sequence[Any]) -> list[Any]:
     as the first axis, and the dtype of the array.
     """
     sizes = [prod(x.shape) for x in arrays]
-    parts = []
-    for x, n, end in zip(arrays, sizes, accumulate(sizes), strict=True):
+    total, before, parts = sum(sizes), 0, []
+    for x, n in zip(arrays, sizes, strict=True):
         library = element_of(x).library
-        part = library.xp.eye(
-            sum(sizes), n, k=n - end, dtype=x.dtype, device=library.device(library.xp, innermost(x))
+        xp = library.xp
+        device = library.device(xp, innermost(x))
+        part = (
+            xp.eye(n, dtype=x.dtype, device=device)  # the common case: NumPy takes less time
+            if n == total
+            else xp.eye(total, n, k=-before, dtype=x.dtype, device=device)
         )
-        parts.append(library.xp.reshape(part, (sum(sizes), *x.shape)))
+        parts.append(xp.reshape(part, (total, *x.shape)))
+        before += n
     return parts
 
 
