@@ -1,16 +1,12 @@
-"""What the tests of other libraries' functions share: arrays, weights, and gradients by differences."""
+"""What the tests of other libraries' functions share: arrays, Tensors, values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import multigrad as mg
-
-STEP = 1e-3
-SIDES = ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))
 
 
 def drawn(*shape: int, low: float = 0.3, high: float = 1.7, seed: int = 0) -> Any:
@@ -18,23 +14,6 @@ def drawn(*shape: int, low: float = 0.3, high: float = 1.7, seed: int = 0) -> An
     them.
     """
     return np.asarray(np.random.default_rng([seed, *shape]).uniform(low, high, shape))
-
-
-def differences(loss: Callable[..., float], args: tuple[Any, ...], place: int) -> Any:
-    """The gradient of `loss(*args)` by the argument at `place`: dL/da, and for complex a + ib,
-    dL/da + i dL/db.
-    """
-    x = args[place]
-    gradient = np.zeros(x.shape, x.dtype)
-    for at in np.ndindex(x.shape):
-        for unit in (1, 1j) if x.dtype.kind == "c" else (1,):
-            slope = 0.0
-            for sign, weight in SIDES:
-                moved = x.copy()
-                moved[at] += sign * STEP * unit
-                slope += weight * loss(*args[:place], moved, *args[place + 1 :]) / STEP
-            gradient[at] += slope * unit
-    return gradient
 
 
 def floating(x: Any) -> bool:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import multigrad as mg
 from multigrad import func
-from multigrad_conformance.problem import STENCIL
+from multigrad_conformance.differences import slope
 from multigrad_conformance.strategies import Program, programs, writeable
 from multigrad_conformance.target import Target
 
@@ -166,8 +166,7 @@ def differences(f: Function, s: Setting) -> Function:
 
     def g(*xs: Any) -> float:
         ts = s.directions(xs)
-        moved = ([x + o * s.step * t for x, t in zip(xs, ts, strict=True)] for o, _ in STENCIL)
-        return sum(w / s.step * f(*x) for (_, w), x in zip(STENCIL, moved, strict=True))
+        return slope(lambda h: f(*[x + h * t for x, t in zip(xs, ts, strict=True)]), s.step)
 
     return g
 

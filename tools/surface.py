@@ -18,7 +18,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,8 @@ class Module:
     bound: dict[str, list[ast.stmt] | tuple[str, str]] = field(default_factory=dict)
     listed: list[str] | None = None
     starred: list[str] = field(default_factory=list)
+    overloads: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    """Those in the stub of a package, of functions that its modules define."""
 
     def public(self) -> list[str]:
         """The names of `__all__`, else those that the file defines without an underscore."""
@@ -136,6 +138,13 @@ def module(name: str) -> Module | None:
         if file.is_file():
             found = Module(name, file.name == "__init__.py")
             found.read(ast.parse(file.read_text()).body)
+            stub = file.with_suffix(".pyi")
+            if found.is_package and stub.is_file():
+                nodes = ast.parse(stub.read_text()).body
+                found.read([n for n in nodes if "overload" not in decorators(n)])
+                for node in nodes:
+                    if "overload" in decorators(node):
+                        found.overloads.setdefault(node.name, []).append(node)
             return found
     return None
 
@@ -155,8 +164,10 @@ def definition(source: str, name: str) -> Definition | None:
     what = place.bound.get(name) if place else None
     if isinstance(what, list):
         return Definition(source, name, tuple(what))
-    if what is not None and what != (source, name):
-        return definition(*what)
+    if place is not None and what is not None and what != (source, name):
+        found = definition(*what)
+        overloads = place.overloads.get(name, ())
+        return found and replace(found, nodes=(*overloads, *found.nodes))
     return None if module(f"{source}.{name}") is None else Definition(f"{source}.{name}", "", ())
 
 

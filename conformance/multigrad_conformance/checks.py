@@ -17,9 +17,9 @@ from multigrad.errors import GradientError
 from multigrad.registry import Op
 
 from .compare import DIFFERENCE, EXACT, assert_close, assert_gradient, assert_same
+from .differences import along
 from .problem import (
     Problem,
-    along,
     bare,
     floating_of,
     inner,

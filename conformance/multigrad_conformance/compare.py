@@ -18,7 +18,7 @@ of which has an error of about 1e-7 times its condition number.
 """
 
 DIFFERENCE = {"float64": (1e-7, 1e-8), "float32": (1e-3, 1e-4)}
-"""The tolerances for finite differences, see problem.py."""
+"""The tolerances for finite differences, see differences.py."""
 
 
 def precision_of(dtype: Any) -> str:

@@ -17,8 +17,8 @@ import multigrad as mg
 
 from .batches import _examples
 from .compare import assert_gradient, available
-from .differences import ADVICE, STEPS, chosen, settled, slopes, trouble
 from .problem import is_floating
+from .scaled_differences import ADVICE, STEPS, chosen, settled, slopes, trouble
 from .target import Target
 from .tolerance import greatest, narrowest, over, worst
 from .trial import (

@@ -1,8 +1,6 @@
 """A sample prepared for one operation, with the reference results of NumPy and of differences.
 
-Differences are central and of fourth order, with a step of 1e-3. For values of order 1 both error
-terms (h**4 and eps / h) are about 1e-12, so tolerances can be tight. Everything here is computed in
-float64 or complex128.
+Everything here is computed in float64 or complex128.
 """
 
 from __future__ import annotations
@@ -18,11 +16,9 @@ import multigrad as mg
 from multigrad import extend
 from multigrad.registry import OPS, Op, Rule, on_declaration
 
+from .differences import along, gradient, gradient_apart
 from .sample import OWN_DEVICE, DType, Sample, is_array, mapped
 from .target import Target, call
-
-STEP = 1e-3
-STENCIL = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
 
 
 @cache
@@ -189,7 +185,7 @@ class Problem:
             return inner(self.cotangents[part], results)
 
         return [
-            (_gradient_apart if apart else _gradient)(partial(loss, k), leaf)
+            (gradient_apart if apart else gradient)(partial(loss, k), leaf)
             for k, leaf in enumerate(leaves)
         ]
 
@@ -324,46 +320,6 @@ def tensors_of(out: Any) -> list[Any]:
     """Return the floating outputs of a call on Tensors."""
     outs = out if isinstance(out, (tuple, list)) else [out]
     return [y for y in outs if isinstance(y, mg.Tensor) and y.requires_grad]
-
-
-def along(
-    f: Callable[[Sequence[Any]], list[Any]],
-    leaves: Sequence[Any],
-    tangents: Sequence[Any],
-    step: float = STEP,
-) -> list[Any]:
-    """Return the derivative of each result of `f` along the tangents."""
-    total: list[Any] = []
-    for offset, weight in STENCIL:
-        parts = f(
-            [np.asarray(x + offset * step * t) for x, t in zip(leaves, tangents, strict=True)]
-        )
-        total = [
-            weight / step * p if not total else total[i] + weight / step * p
-            for i, p in enumerate(parts)
-        ]
-    return total
-
-
-def _gradient(f: Callable[[Any], float], x: Any) -> Any:
-    result = np.zeros(x.shape, x.dtype)
-    for i in np.ndindex(x.shape):
-        for unit in (1, 1j) if x.dtype.kind == "c" else (1,):
-            for offset, weight in STENCIL:
-                moved = np.array(x)
-                moved[i] += offset * STEP * unit
-                result[i] += unit * weight / STEP * f(moved)
-    return result
-
-
-def _gradient_apart(f: Callable[[Any], Any], x: Any) -> Any:
-    """Return the result of `_gradient`, where `f` returns the contributions of elements apart."""
-    parts = [
-        unit * weight / STEP * f(x + offset * STEP * unit)
-        for unit in ((1, 1j) if x.dtype.kind == "c" else (1,))
-        for offset, weight in STENCIL
-    ]
-    return np.asarray(sum(parts), dtype=x.dtype)
 
 
 def inner(a: Sequence[Any], b: Sequence[Any]) -> float:

@@ -18,7 +18,8 @@ import numpy as np
 from multigrad.registry import OPS, Op
 
 from . import checks
-from .problem import STEP, Problem, along, is_floating
+from .differences import STEP, along
+from .problem import Problem, is_floating
 from .sample import Kink, Sample, mapped
 from .samples import samples_of
 from .target import Target

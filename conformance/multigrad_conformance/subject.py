@@ -19,7 +19,7 @@ from .problem import is_floating
 from .sample import is_array
 from .target import Target
 
-PRECISIONS = {
+PRECISIONS: dict[str, dict[str, str]] = {
     "float64": {"f": "float64", "c": "complex128"},
     "float32": {"f": "float32", "c": "complex64"},
 }

@@ -17,8 +17,9 @@ import numpy as np
 
 import multigrad as mg
 
-from .differences import Partial, size_of, slopes
-from .problem import STEP, inner, is_floating, numpy_target, random_like
+from .differences import STEP
+from .problem import inner, is_floating, numpy_target, random_like
+from .scaled_differences import Partial, size_of, slopes
 from .subject import PRECISIONS, Outputs, Subject
 from .target import Target
 from .tolerance import Tolerance, greatest, narrowest

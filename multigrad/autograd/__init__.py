@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ..backward.gradients import backward, grad
 from ..core.grad_mode import is_grad_enabled
@@ -13,10 +13,6 @@ from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
-
-if TYPE_CHECKING:
-    from ..tools.breaks.detect import detect_breaks
-    from . import profiler, profiler_util
 
 __all__ = [
     "Function",
@@ -48,7 +44,7 @@ __all__ = [
 _TOOLS = ("detect_breaks", "profiler", "profiler_util")
 
 
-def _tool(name: str) -> Any:
+def __getattr__(name: str) -> Any:
     """A tool, imported on first use, since most programs use none."""
     if name not in _TOOLS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -58,10 +54,6 @@ def _tool(name: str) -> Any:
 
     globals()[name] = detect_breaks
     return detect_breaks
-
-
-if not TYPE_CHECKING:  # type checkers know the names above
-    __getattr__ = _tool
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
 """The names of torch.autograd.profiler. The profiler is multigrad.tools.profiler."""
 
-from ..tools.profiler.events import EventList, FunctionEvent, FunctionEventAvg
+from ..tools.profiler.event import FunctionEvent
+from ..tools.profiler.events import EventList, FunctionEventAvg
 from ..tools.profiler.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 from ..tools.profiler.nvtx import emit_nvtx
 from ..tools.profiler.profile import profile, record_function

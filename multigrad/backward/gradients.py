@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import Any
 
 from ..backends.kernels import SOLE_OWNER
 from ..core import level, tensor
@@ -23,8 +23,6 @@ from ..provided import provide, wanted
 from ..tracebacks import blamed, entry, fold
 from .reach import reach
 from .run import run_pass
-
-K = TypeVar("K")
 
 
 def _sequence(x: Any) -> list[Any]:
@@ -357,80 +355,6 @@ def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     return targets
 
 
-@overload
-def grad(
-    outputs: Any,
-    inputs: Mapping[K, Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    *,
-    materialize_grads: Literal[True],
-) -> dict[K, Tensor]: ...
-@overload
-def grad(
-    outputs: Any,
-    inputs: Mapping[K, Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: Literal[False] | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> dict[K, Tensor]: ...
-@overload
-def grad(
-    outputs: Any,
-    inputs: Mapping[K, Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> dict[K, Tensor | None]: ...
-@overload
-def grad(
-    outputs: Any,
-    inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    *,
-    materialize_grads: Literal[True],
-) -> tuple[Tensor, ...]: ...
-@overload
-def grad(
-    outputs: Any,
-    inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: Literal[False] | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple[Tensor, ...]: ...
-@overload
-def grad(
-    outputs: Any,
-    inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]: ...
 @entry
 def grad(
     outputs: Any,

@@ -7,7 +7,7 @@ without confusing each other's derivatives: over raw arrays, under `jax.jit`, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from typing import Any
 
 from .. import tree
 from ..core.element import is_array
@@ -19,45 +19,9 @@ from ..layers.dual import check_tangent
 from ..layers.transforming import derivative, returned, zeros_like
 from ..tracebacks import blamed, entry, fold
 from .reverse import Function, _call, _outside, check_function, vjp
-from .variables import Args, Aux, No, R, X, Yes
+from .variables import Args, R
 
 
-@overload
-def jvp(
-    function: Callable[[*Args], R],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
-    *,
-    strict: bool = False,
-    has_aux: No = False,
-) -> tuple[R, R]: ...
-@overload
-def jvp(
-    function: Callable[[*Args], tuple[R, Aux]],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
-    *,
-    strict: bool = False,
-    has_aux: Yes,
-) -> tuple[R, R, Aux]: ...
-@overload
-def jvp(
-    function: Callable[[X], R],
-    primals: X,
-    tangents: X,
-    *,
-    strict: bool = False,
-    has_aux: No = False,
-) -> tuple[R, R]: ...
-@overload
-def jvp(
-    function: Callable[[X], tuple[R, Aux]],
-    primals: X,
-    tangents: X,
-    *,
-    strict: bool = False,
-    has_aux: Yes,
-) -> tuple[R, R, Aux]: ...
 @entry
 def jvp(
     function: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod
-from typing import Any, Concatenate, Literal, overload
+from typing import Any
 
 from .. import tree
 from ..core.element import is_array
@@ -28,52 +28,9 @@ from ..layers.transforming import (
 from ..tracebacks import blamed, entry, fold
 from .forward import _push
 from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
-from .variables import A1, A2, Aux, ByArray, First, No, Out, P, R, Second, Transformed, Yes
 from .vmap import vmap
 
-Block = Callable[[Any, Any, Any], Any]
 
-
-@overload
-def jacrev(
-    function: First[A1, P, R],
-    argnums: Literal[0] = 0,
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
-@overload
-def jacrev(
-    function: Second[A1, A2, P, R],
-    argnums: Literal[1],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
-@overload
-def jacrev(
-    function: Second[A1, A2, P, Out],
-    argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
-@overload
-def jacrev(
-    function: First[A1, P, tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Yes,
-    chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
-@overload
-def jacrev(
-    function: Callable[P, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool = False,
-    *,
-    chunk_size: int | None = None,
-) -> Transformed[P, Any]: ...
 @entry
 def jacrev(
     function: Function,
@@ -96,71 +53,9 @@ def jacrev(
     the structure of the argument, with arrays of shape `m + n` for arrays of shape `n`. Arguments
     and outputs must be real and floating. Corresponds to torch.func.jacrev.
     """
-    numbers = _numbers(argnums, "jacrev")
-    _check_chunk(chunk_size, "jacrev")
-    check_function(function, "jacrev")
-
-    @wraps(function)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return _Jacobian("jacrev", function, argnums, numbers, has_aux, args, kwargs).by_rows(
-                chunk_size
-            )
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "jacrev(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
-
-    return jacobian
+    return _differentiated("jacrev", function, argnums, has_aux, chunk_size, _Jacobian.by_rows)
 
 
-@overload
-def jacfwd(
-    function: First[A1, P, R],
-    argnums: Literal[0] = 0,
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-    randomness: str = "error",
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
-@overload
-def jacfwd(
-    function: Second[A1, A2, P, R],
-    argnums: Literal[1],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-    randomness: str = "error",
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
-@overload
-def jacfwd(
-    function: Second[A1, A2, P, Out],
-    argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-    randomness: str = "error",
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
-@overload
-def jacfwd(
-    function: First[A1, P, tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Yes,
-    chunk_size: int | None = None,
-    randomness: str = "error",
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
-@overload
-def jacfwd(
-    function: Callable[P, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool = False,
-    *,
-    chunk_size: int | None = None,
-    randomness: str = "error",
-) -> Transformed[P, Any]: ...
 @entry
 def jacfwd(
     function: Function,
@@ -181,70 +76,16 @@ def jacfwd(
     array to differentiate with respect to, and for each chunk of it. An output of an integer or
     boolean dtype has a zero Jacobian of that dtype. Corresponds to torch.func.jacfwd.
     """
-    numbers = _numbers(argnums, "jacfwd")
-    _check_chunk(chunk_size, "jacfwd")
-    check_function(function, "jacfwd")
+    differentiated = _differentiated(
+        "jacfwd", function, argnums, has_aux, chunk_size, _Jacobian.by_columns
+    )
     if randomness not in ("error", "different", "same"):
         raise ValueError(
             f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}"
         )
-
-    @wraps(function)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return _Jacobian(
-                "jacfwd", function, argnums, numbers, has_aux, args, kwargs
-            ).by_columns(chunk_size)
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "jacfwd(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
-
-    return jacobian
+    return differentiated
 
 
-@overload
-def jacobian(
-    function: First[A1, P, R],
-    argnums: Literal[0] = 0,
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
-@overload
-def jacobian(
-    function: Second[A1, A2, P, R],
-    argnums: Literal[1],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
-@overload
-def jacobian(
-    function: Second[A1, A2, P, Out],
-    argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
-@overload
-def jacobian(
-    function: First[A1, P, tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Yes,
-    chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
-@overload
-def jacobian(
-    function: Callable[P, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool = False,
-    *,
-    chunk_size: int | None = None,
-) -> Transformed[P, Any]: ...
 @entry
 def jacobian(
     function: Function,
@@ -258,66 +99,9 @@ def jacobian(
     That is forward mode if the arguments have fewer elements than the output, else reverse mode.
     `function` is called once to find out. Arguments and result are those of `jacrev`.
     """
-    numbers = _numbers(argnums, "jacobian")
-    _check_chunk(chunk_size, "jacobian")
-    check_function(function, "jacobian")
-
-    @wraps(function)
-    def chosen(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return _Jacobian(
-                "jacobian", function, argnums, numbers, has_aux, args, kwargs
-            ).by_either(chunk_size)
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "jacobian(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
-
-    return chosen
+    return _differentiated("jacobian", function, argnums, has_aux, chunk_size, _Jacobian.by_either)
 
 
-@overload
-def hessian(
-    function: First[A1, P, R],
-    argnums: Literal[0] = 0,
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
-@overload
-def hessian(
-    function: Second[A1, A2, P, R],
-    argnums: Literal[1],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
-@overload
-def hessian(
-    function: Second[A1, A2, P, Out],
-    argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
-    *,
-    chunk_size: int | None = None,
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[tuple[Out, Out], tuple[Out, Out]]]: ...
-@overload
-def hessian(
-    function: First[A1, P, tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Yes,
-    chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
-@overload
-def hessian(
-    function: Callable[P, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool = False,
-    *,
-    chunk_size: int | None = None,
-) -> Transformed[P, Any]: ...
 @entry
 def hessian(
     function: Function,
@@ -342,9 +126,34 @@ def hessian(
     )
 
 
-def _check_chunk(chunk_size: int | None, name: str) -> None:
+def _differentiated(
+    name: str,
+    function: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    chunk_size: int | None,
+    computed: Callable[[_Jacobian, int | None], Any],
+) -> Function:
+    """The function that `jacrev`, `jacfwd` or `jacobian` returns."""
+    numbers = _numbers(argnums, name)
     if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
         raise ValueError(f"{name}: chunk_size must be an int above 0, or None, not {chunk_size!r}")
+    check_function(function, name)
+
+    @wraps(function)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return computed(
+                _Jacobian(name, function, argnums, numbers, has_aux, args, kwargs), chunk_size
+            )
+        except Exception as error:
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, f"{name}(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
+            raise
+
+    return jacobian
 
 
 class _Jacobian:
@@ -420,7 +229,7 @@ class _Jacobian:
         blocks = []
         for out in outs:
             if not depends_on(out, run) or not prod(out.shape):
-                blocks += [_zeros(left_of(out, run), (*out.shape, *x.shape)) for x in self.flat]
+                blocks += [zeros(left_of(out, run), (*out.shape, *x.shape)) for x in self.flat]
                 continue
 
             def pulled(e: Any, out: Any = out) -> list[Any]:
@@ -429,7 +238,7 @@ class _Jacobian:
             if prod(out.shape) == 1:
                 rows = pulled(_ones(out))
             else:
-                rows = vmap(pulled, chunk_size=chunk_size)(_basis(out))
+                rows = vmap(pulled, chunk_size=chunk_size)(*bases([out]))
             blocks += [_reshaped(rows.pop(), (*out.shape, *x.shape)) for x in self.flat]
         return self._laid_out(output, blocks, _outside(aux, run, self.raw))
 
@@ -460,7 +269,7 @@ class _Jacobian:
             elif prod(x.shape) == 1:
                 columns.append([None if t is None else _expanded(t) for t in pushed(_ones(x))])
             else:
-                columns.append(vmap(pushed, chunk_size=chunk_size)(_basis(x)))
+                columns.append(vmap(pushed, chunk_size=chunk_size)(*bases([x])))
         assert outs is not None
         for c in columns:
             c.reverse()  # popped from the end, so that only its block holds the memory of a column
@@ -468,7 +277,7 @@ class _Jacobian:
         for out in outs:
             for c, x in zip(columns, self.flat, strict=False):
                 shape = (*out.shape, *x.shape)
-                blocks.append(_zeros(out, shape) if c[-1] is None else _last(c[-1], shape))
+                blocks.append(zeros(out, shape) if c[-1] is None else last(c[-1], shape))
                 c.pop()
         return self._laid_out(output, blocks, aux)
 
@@ -502,17 +311,26 @@ def _real(arrays: Sequence[Any], name: str, what: str) -> None:
             )
 
 
-def _basis(x: Any) -> Any:
-    """The standard basis of the space of `x` as a batch, in the order of its elements.
+def bases(arrays: Sequence[Any]) -> list[Any]:
+    """The standard basis of the space of all these arrays together, in the order of the elements.
 
-    The arrays are raw and have the shape and the dtype of `x`.
+    For each array it has the parts of the basis vectors: a raw array with the number of the vector
+    as the first axis, and the dtype of the array.
     """
-    library = element_of(x).library
-    n = prod(x.shape)
-    return library.xp.reshape(
-        library.xp.eye(n, dtype=x.dtype, device=library.device(library.xp, innermost(x))),
-        (n, *x.shape),
-    )
+    sizes = [prod(x.shape) for x in arrays]
+    total, before, parts = sum(sizes), 0, []
+    for x, n in zip(arrays, sizes, strict=True):
+        library = element_of(x).library
+        xp = library.xp
+        device = library.device(xp, innermost(x))
+        part = (
+            xp.eye(n, dtype=x.dtype, device=device)  # the common case: NumPy takes less time
+            if n == total
+            else xp.eye(total, n, k=-before, dtype=x.dtype, device=device)
+        )
+        parts.append(xp.reshape(part, (total, *x.shape)))
+        before += n
+    return parts
 
 
 def _ones(x: Any) -> Any:
@@ -523,7 +341,7 @@ def _ones(x: Any) -> Any:
     )
 
 
-def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
+def zeros(x: Any, shape: tuple[int, ...]) -> Any:
     library = element_of(x).library
     return library.xp.zeros(shape, dtype=x.dtype, device=library.device(library.xp, innermost(x)))
 
@@ -541,7 +359,7 @@ def _expanded(x: Any) -> Any:
     return _namespace(x).expand_dims(x, axis=0)
 
 
-def _last(columns: Any, shape: tuple[int, ...]) -> Any:
+def last(columns: Any, shape: tuple[int, ...]) -> Any:
     """The columns, stacked along the last axes."""
     xp = _namespace(columns)
     return xp.reshape(xp.moveaxis(columns, 0, -1), shape)

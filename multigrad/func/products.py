@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from typing import Any
 
 from ..core.element import is_array
 from ..tracebacks import entry
 from .forward import jvp_as, not_tuples
 from .reverse import Function, check_function, value_and_grad
-from .variables import Args, Aux, No, R, X, Yes
 
 
-@overload
-def hvp(
-    function: Callable[[*Args], R],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
-    *,
-    has_aux: No = False,
-) -> tuple[R, tuple[*Args]]: ...
-@overload
-def hvp(
-    function: Callable[[*Args], tuple[R, Aux]],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
-    *,
-    has_aux: Yes,
-) -> tuple[R, tuple[*Args], Aux]: ...
-@overload
-def hvp(
-    function: Callable[[X], R], primals: X, tangents: X, *, has_aux: No = False
-) -> tuple[R, X]: ...
-@overload
-def hvp(
-    function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, has_aux: Yes
-) -> tuple[R, X, Aux]: ...
 @entry
 def hvp(
     function: Function, primals: Any, tangents: Any, *, has_aux: bool = False

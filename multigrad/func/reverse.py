@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from math import prod
-from typing import Any, Concatenate, Literal, overload
+from typing import Any
 
 from .. import tree
 from ..backward.gradients import not_scalar, seed
@@ -29,20 +29,11 @@ from ..layers.transforming import (
     value_at,
 )
 from ..tracebacks import blamed, entry, fold
-from .variables import A1, A2, A3, Args, Aux, First, No, P, R, Second, Third, Transformed, Yes
 
 Function = Callable[..., Any]
 
 
-@overload
-def vjp(
-    function: Callable[[*Args], R], *primals: *Args, has_aux: No = False
-) -> tuple[R, Callable[[R], tuple[*Args]]]: ...
-@overload
-def vjp(
-    function: Callable[[*Args], tuple[R, Aux]], *primals: *Args, has_aux: Yes
-) -> tuple[R, Callable[[R], tuple[*Args]], Aux]: ...
-@entry  # type: ignore[misc]  # mypy does not match *primals with *Args
+@entry
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Run `function` and return its output with a function that maps cotangents back to `primals`.
 
@@ -91,36 +82,6 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (result, pullback, _outside(aux, run, raw, released)) if has_aux else (result, pullback)
 
 
-@overload
-def value_and_grad(
-    function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
-) -> Transformed[Concatenate[A1, P], tuple[R, A1]]: ...
-@overload
-def value_and_grad(
-    function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], tuple[R, A2]]: ...
-@overload
-def value_and_grad(
-    function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], tuple[R, tuple[A1, A2]]]: ...
-@overload
-def value_and_grad(
-    function: Third[A1, A2, A3, P, R],
-    argnums: tuple[Literal[0], Literal[1], Literal[2]],
-    has_aux: No = False,
-) -> Transformed[Concatenate[A1, A2, A3, P], tuple[R, tuple[A1, A2, A3]]]: ...
-@overload
-def value_and_grad(
-    function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
-) -> Transformed[Concatenate[A1, P], tuple[tuple[R, Aux], A1]]: ...
-@overload
-def value_and_grad(
-    function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
-) -> Transformed[P, tuple[tuple[R, Aux], Any]]: ...
-@overload
-def value_and_grad(
-    function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
-) -> Transformed[P, tuple[Any, Any]]: ...
 @entry
 def value_and_grad(
     function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
@@ -190,36 +151,6 @@ def value_and_grad(
     return differentiated
 
 
-@overload
-def grad(
-    function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
-) -> Transformed[Concatenate[A1, P], A1]: ...
-@overload
-def grad(
-    function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], A2]: ...
-@overload
-def grad(
-    function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], tuple[A1, A2]]: ...
-@overload
-def grad(
-    function: Third[A1, A2, A3, P, R],
-    argnums: tuple[Literal[0], Literal[1], Literal[2]],
-    has_aux: No = False,
-) -> Transformed[Concatenate[A1, A2, A3, P], tuple[A1, A2, A3]]: ...
-@overload
-def grad(
-    function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
-) -> Transformed[Concatenate[A1, P], tuple[A1, Aux]]: ...
-@overload
-def grad(
-    function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
-) -> Transformed[P, tuple[Any, Aux]]: ...
-@overload
-def grad(
-    function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
-) -> Transformed[P, Any]: ...
 @entry
 def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """Return a function that computes the gradient of `function`.

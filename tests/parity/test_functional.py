@@ -323,6 +323,33 @@ def test_without_strict_a_result_may_be_disconnected(side):  # F046
         assert not np.any(side.values(block))
 
 
+def test_derivatives_of_captured_tensors_inside(side):
+    f, w, x = side.autograd.functional, leaf(side, 2.0, 3.0), leaf(side, 1.0, 2.0)
+    loss = lambda a: side.xp.sum(w * a * a)
+    by_w = lambda a: side.autograd.grad(loss(a), w, create_graph=True)[0]
+    for vectorize in (False, True):
+        same(side.values(f.jacobian(by_w, x, vectorize=vectorize)), np.diag([2.0, 4.0]))
+    for product in (f.vjp, f.jvp):
+        same(side.values(product(by_w, x, x)), (np.array([1.0, 4.0]), np.array([2.0, 8.0])))
+    inner = []
+
+    def stepped(a):
+        inner.append(loss(a))
+        inner[-1].backward(retain_graph=True)
+        return inner[-1]
+
+    same(side.values(f.hessian(stepped, x)), np.diag([4.0, 6.0]))
+    same(side.values(w.grad), np.array([1.0, 4.0]))
+    assert x.grad is None
+    same(side.values(side.autograd.grad(inner[0], w)[0]), np.array([1.0, 4.0]))
+
+
+def test_strict_names_an_output_of_captured_tensors(side, x):
+    w = leaf(side, 2.0, 3.0)
+    with pytest.raises(RuntimeError, match="Output 0 .* is independent of input 0"):
+        side.autograd.functional.jacobian(lambda a: w * 2, x, strict=True)
+
+
 def test_exp_adder(side):  # F051, F043
     a, b = side.tensor([0.25, 0.5]), side.tensor([1.0, 2.0])
     exp_adder = lambda a, b: 2 * side.xp.exp(a) + 3 * b

@@ -31,7 +31,7 @@ from multigrad import func
 from multigrad.autograd import Function, detect_breaks
 from multigrad.autograd.profiler import profile
 from multigrad.observe import gate
-from multigrad.tools.breaks.detect import WHY
+from multigrad.tools.breaks.report import WHY
 
 HERE = str(Path(__file__))
 

@@ -14,7 +14,8 @@ import pytest
 from report_pages import Page, run
 
 from multigrad.tools.profiler import BACKWARD, FORWARD, USER
-from multigrad.tools.profiler.events import EventList, FunctionEvent
+from multigrad.tools.profiler.event import FunctionEvent
+from multigrad.tools.profiler.events import EventList
 from multigrad.tools.report.run import Run
 from multigrad.tools.report.times import annotated, by_line, flame, totals
 

@@ -28,7 +28,10 @@ PACKAGES = [
     *sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml")),
 ]
 FOLDERS = {ROOT: "multigrad", ROOT / "conformance": "multigrad_conformance"}
-MODULES = ("multigrad", "multigrad.autograd", "multigrad.autograd.graph")
+WRITTEN = ("multigrad.autograd", "multigrad.autograd.functional", "multigrad.func")
+"""The packages whose stubs are written by hand: they have the overloads of their functions."""
+
+MODULES = ("multigrad", "multigrad.autograd.graph")
 """The modules that have names at run time which their files do not show to type checkers as
 text.
 """
@@ -41,7 +44,8 @@ def tool() -> ModuleType:
 
 def test_they_are_fresh(tool: ModuleType) -> None:
     texts = tool.texts()
-    assert {str(path.relative_to(ROOT)) for path in STUBS} == set(texts)
+    by_hand = {f"{name.replace('.', '/')}/__init__.pyi" for name in WRITTEN}
+    assert {str(path.relative_to(ROOT)) for path in STUBS} == {*texts, *by_hand}
     for path, text in texts.items():
         assert (ROOT / path).read_text() == text, (
             f"{path} differs from the table of operations: run `make stubs`"
@@ -71,7 +75,33 @@ def test_every_public_operation_is_there(tool: ModuleType) -> None:
     assert all(hasattr(mg, name) for name in stub)
 
 
-@pytest.mark.parametrize("path", STUBS, ids=lambda p: p.name)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_stubs_written_by_hand_have_the_names_and_arguments_of_the_package(name: str) -> None:
+    module = importlib.import_module(name)
+    body = ast.parse((ROOT / name.replace(".", "/") / "__init__.pyi").read_text()).body
+    (listed,) = [n.value for n in body if isinstance(n, ast.Assign) and "__all__" in ast.unparse(n)]
+    assert ast.literal_eval(listed) == module.__all__
+    defined = [node for node in body if isinstance(node, ast.FunctionDef)]
+    imported = {a.name for node in body if isinstance(node, ast.ImportFrom) for a in node.names}
+    assert {node.name for node in defined} == set(module.__all__) - imported
+    for node in defined:
+        if not node.decorator_list:  # without overloads
+            continue
+        parameters = inspect.signature(getattr(module, node.name)).parameters
+        places, by_name = [a.arg for a in node.args.args], [a.arg for a in node.args.kwonlyargs]
+        starred = [node.args.vararg.arg] if node.args.vararg else []
+        assert [*places, *starred] == list(parameters)[: len(places + starred)], node.name
+        needed = {n for n, p in parameters.items() if p.default is p.empty}
+        assert needed <= {*places, *starred, *by_name} <= set(parameters), node.name
+        defaults = [None] * (len(places) - len(node.args.defaults)) + node.args.defaults
+        for n, default in zip(
+            [*places, *by_name], [*defaults, *node.args.kw_defaults], strict=True
+        ):
+            if default is not None:
+                assert ast.literal_eval(default) == parameters[n].default, (node.name, n)
+
+
+@pytest.mark.parametrize("path", STUBS, ids=lambda p: p.parent.name)
 def test_no_name_is_made_up(path: Path) -> None:
     assert "__getattr__" not in path.read_text()
 

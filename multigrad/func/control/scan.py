@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from ... import tree
 from ...core.element import SCALARS, Library, is_array
 from ...core.level import Layer, innermost
 from ...layers.transforming import returned
 from ...tracebacks import entry
-from ..variables import State, Xs, Y
 from .arguments import (
     Arguments,
     as_index,
@@ -27,26 +26,6 @@ from .looping import apply, recorded
 from .scanning import Counts, Scan
 
 
-@overload
-def scan(
-    body: Callable[[State, Xs], tuple[State, Y]],
-    carry: State,
-    xs: Xs,
-    *,
-    length: int | None = None,
-    reverse: bool = False,
-    checkpoint: Checkpoint = "step",
-) -> tuple[State, Y]: ...
-@overload
-def scan(
-    body: Callable[[State, None], tuple[State, Y]],
-    carry: State,
-    xs: None = None,
-    *,
-    length: int | None = None,
-    reverse: bool = False,
-    checkpoint: Checkpoint = "step",
-) -> tuple[State, Y]: ...
 @entry
 def scan(
     body: Callable[[Any, Any], tuple[Any, Any]],

@@ -22,7 +22,7 @@ from ...dispatch.general import recording_at
 from ...observe import Call
 from ...registry import Op, per_operation
 from ..graphs.provenance import Site, dtype_name
-from .detect import BreakReport, Leaf
+from .report import BreakReport, Leaf
 from .sites import caller, levels_of, line, nodes_of, place, program
 
 

@@ -15,8 +15,8 @@ from ...dispatch import creation
 from ...memory import copying, fingerprints
 from ...observe import CONVERSION, FUNCTION, NODE, OPERATION, PASS, STEP, WRITE, Call, Observer
 from ..graphs.provenance import OWN, Site, site, skipped
-from .detect import BreakReport
 from .follow import Losses
+from .report import BreakReport
 from .sites import caller, line, nodes_of, place
 
 LOSES = {

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...errors import MultigradError
 from ...tracebacks import entry
 from . import BACKWARD, FORWARD
-from .events import EventList, FunctionEvent, StringTable
+from .event import FunctionEvent
+from .events import EventList, StringTable
 
 if TYPE_CHECKING:
     import sqlite3

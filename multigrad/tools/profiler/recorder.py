@@ -20,7 +20,8 @@ from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
 from . import BACKWARD, FORWARD, USER
 from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
-from .events import EventList, FunctionEvent
+from .event import FunctionEvent
+from .events import EventList
 from .memory import Memory, arrays
 
 MEMORY_EVENT_NAME = "[memory]"

@@ -21,6 +21,7 @@ from multigrad.extend import innermost, raw_namespace
 scipy_optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
 from scipy.optimize import BFGS, Bounds, LinearConstraint, NonlinearConstraint  # noqa: E402
 
+from multigrad_conformance.differences import jacobian as differences  # noqa: E402
 from multigrad_scipy import (  # noqa: E402
     curve_fit,
     least_squares,
@@ -46,14 +47,6 @@ TAKE_GRADIENTS = (
     "trust-constr",
 )
 TAKE_NONE = ("Nelder-Mead", "Powell", "COBYLA", "COBYQA")
-
-
-def differences(function: Function, x: Any, step: float = 1e-5) -> Any:
-    """The Jacobian of a function of a vector by central differences, in the last axis."""
-    return np.stack(
-        [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))],
-        axis=-1,
-    )
 
 
 def quartic(x: Any, t: Any) -> Any:

@@ -23,6 +23,7 @@ scipy_optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not inst
 
 import scipy.integrate  # noqa: E402
 
+from multigrad_conformance.differences import jacobian as differences  # noqa: E402
 from multigrad_scipy import curve_fit, least_squares, linear_solve, minimize, root, solve_ivp  # noqa: E402
 
 Function = Callable[..., Any]
@@ -30,13 +31,6 @@ T = np.array([1.0, 2.0])
 RNG = np.random.default_rng(0)
 DESIGN, DATA = RNG.normal(size=(10, 3)), RNG.normal(size=10)
 HAT = DESIGN @ np.linalg.inv(DESIGN.T @ DESIGN) @ DESIGN.T
-
-
-def differences(function: Function, x: Any, step: float = 1e-5) -> Any:
-    return np.stack(
-        [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))],
-        axis=-1,
-    )
 
 
 # ----- root -----
