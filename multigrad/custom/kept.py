@@ -14,11 +14,10 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..core.aliasing import last_write
 from ..core.computed import following
 from ..core.element import Library, is_array
 from ..core.graph import Node, describe, edge, modified, tick, written_after
@@ -127,79 +126,48 @@ class FunctionCtx:
 
 
 class Slot:
-    """A saved array.
+    """A saved array of a ctx.
 
-    array     its value, or Packed by the user's hooks
+    saved     its value
     source    its history: a node, or its number if it is an output
     original  a weak reference to the Tensor
     computed  whether forward computed it from its inputs, and it is not an output
     """
 
-    __slots__ = (
-        "__weakref__",
-        "array",
-        "cell",
-        "computed",
-        "elem",
-        "level",
-        "original",
-        "run",
-        "seq",
-        "source",
-    )
+    __slots__ = ("computed", "elem", "original", "saved", "source")
 
     def __init__(
         self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False
     ) -> None:
-        self.array: Any = t._array
         self.computed = computed
         self.elem = t._elem
-        self.cell = t._cell
         self.source = source
         self.original: Callable[[], Tensor | None] = weakref.ref(t)
-        self.run = t._elem.run
-        self.level = t._level
-        take = saved.in_force(ctx._rule.__name__, ctx._level, (t,))
-        if take is not None:
-            self._pack(take, t)
+        name = ctx._rule.__name__
+        keeper = saved.in_force(name, ctx._level, (t,))
+        if keeper is not None:
+            self.saved = saved.packed(keeper, name, t)
         else:
-            self.seq = last_write[0]
-            old_values.noted(self)
-
-    @property
-    def cells(self) -> list[int]:
-        return self.cell
-
-    def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
-        """Keep a copy of the array, whose memory is about to be written."""
-        if self.cell is cell:
-            copy = copied(self.array)
-            if self.cell is cell:  # no signal handler has written meanwhile
-                self.array, self.cell = copy, []
-
-    def _pack(self, take: saved.Take, t: Tensor) -> None:
-        self.array = saved.packed(take, t)
-        self.cell = []  # versions do not apply to it any more
+            self.saved = saved.Saved(None, name, t._array, t._cell)
+            old_values.noted(self.saved)
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:
         """The Tensor that was saved, or one of the same value and history."""
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
-        packed = isinstance(self.array, saved.Packed)
-        if written_after(self.cell, ctx._seq):
-            raise modified(describe(self.elem.library, self.array, node), self.cell, ctx._seq)
+        x = self.saved
+        if x.keeper is None and written_after(x.cell, ctx._seq):
+            raise modified(describe(self.elem.library, x.data, node), x.cell, ctx._seq)
         t = self.original()
-        if t is None or t._node is not node or t._array is not self.array:
-            t = wrap_in(self.run, self.level, self.array.unpack() if packed else self.array)
-            if not packed:
-                t._cell = self.cell
+        if t is None or t._node is not node or t._array is not x.data:
+            t = wrap_in(self.elem.run, self.elem.level, x.unpack())
+            if x.keeper is None:
+                t._cell = x.cell
             t._node = node
         return ctx._refusing(t) if self.computed else t
 
     def pack_by(self, hooks: saved.Hooks, ctx: BackwardCFunction) -> None:
         """Let a pair of hooks pack the array."""
-        if isinstance(self.array, saved.Packed):
-            raise GradientError(saved.HOOKED)
-        self._pack(partial(saved.pack_array, hooks), alias(self.unpack(ctx)))
+        self.saved = saved.by_hooks(hooks, self.saved, lambda: alias(self.unpack(ctx)))
 
 
 # Intermediate results of forward
