@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .kept import PUBLIC
+from .kept import PUBLIC, Ctx
 from .node import BackwardCFunction
 
 
@@ -76,12 +76,15 @@ def ctx_class(name: str) -> type[BackwardCFunction]:
 class Applied(NamedTuple):
     """The result of an application at one level.
 
-    output    the output
-    returned  the objects that forward returned
-    state     what forward set on its ctx; None at the outermost level, and if the user's vmap ran
-              instead
+    output  the output
+    ctx     what forward set on its ctx; None at the outermost level, and if the user's vmap ran
+            instead
     """
 
     output: Any
-    returned: tuple[Any, ...]
-    state: dict[str, Any] | None
+    ctx: Ctx | None
+
+
+def each(output: Any) -> tuple[Any, ...]:
+    """The outputs of an operation, which is a tuple if there are several."""
+    return output if isinstance(output, tuple) else (output,)

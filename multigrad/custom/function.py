@@ -35,10 +35,10 @@ from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
 from ..tracebacks import blamed, fold
-from .batch import BatchCtx, under_batch
-from .definition import Applied, new_ctx_class, no_setup, no_vmap
+from .batch import under_batch
+from .definition import Applied, each, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
-from .kept import PUBLIC, Computed, FunctionCtx, lowered, replaced, with_error
+from .kept import PUBLIC, Computed, Ctx, FunctionCtx, lowered, with_error
 from .node import BackwardCFunction, mode_in_backward
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -298,27 +298,26 @@ class Application:
         own  for each of `values` whether it is a layer of this level
         """
         inner = lowered(values, own)
-        output, returned, state = self.inside(inner, needs)
-        lifted = [
-            wrap(x) if is_array(x) else x
-            for x in (output if isinstance(output, tuple) else (output,))
-        ]
-        if state is not None:
-            known = {
-                id(a): b
-                for a, b in zip((*inner, *returned), (*values, *lifted), strict=True)
-                if is_array(a)
-            }
-            state = {name: replaced(value, known) for name, value in state.items()}
-        return self.raised(output, lifted, state)
+        below = self.inside(inner, needs)
+        lifted = [wrap(x) if is_array(x) else x for x in each(below.output)]
+        return self.raised(below, lifted, inner, values)
 
-    def raised(self, output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
-        """The inner result with the values `lifted` of this level in place of its arrays."""
-        return Applied(
-            same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0],
-            tuple(lifted),
-            state,
-        )
+    def raised(
+        self,
+        below: Applied,
+        lifted: Sequence[Any],
+        inner: Sequence[Any] = (),
+        values: Sequence[Any] = (),
+    ) -> Applied:
+        """The inner result with the values `lifted` of this level in place of its arrays.
+
+        inner, values  the arguments there and here
+        """
+        output, ctx = below
+        if ctx is not None:
+            ctx = ctx._at((*inner, *each(output)), (*values, *lifted))
+        several = isinstance(output, tuple)
+        return Applied(same_structure(output, list(lifted)) if several else lifted[0], ctx)
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
         """Apply the rule at the level of a Tensor.
@@ -330,24 +329,25 @@ class Application:
         needs = own = ctx.needs_input_grad
         if self.needs:
             needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
+        asked = self.inner
         if (
             top is not None
             and top._elem.run is not None
             and any(_wanted_below(x, top._elem.level) for x in values)
         ):
             own_level = [isinstance(x, Tensor) and x._elem.level == top._elem.level for x in values]
-            output, _, state = self.through(values, own_level, partial(wrap_at, top), needs)
+            output, state = self.through(values, own_level, partial(wrap_at, top), needs)
+            asked = state is not None
             if state is None:
                 if ctx._next:
                     self._set_up(ctx, values, output)
-            elif state.get("dirty_tensors"):
+            elif state.dirty_tensors:
                 raise GradientError(
                     f"{self.name}: mark_dirty is not supported where several levels of "
                     "differentiation meet. Return a new array."
                 )
             else:
-                ctx.__dict__.update(state)
-                state = dict(ctx.__dict__)
+                vars(ctx).update(vars(state))
         else:
             if needs is not own:
                 ctx.needs_input_grad = needs  # forward may use it to save less
@@ -360,9 +360,10 @@ class Application:
             )
             if needs is not own:
                 ctx.needs_input_grad = own
-            state = dict(ctx.__dict__) if self.inner else None
-        result, returned = ctx._finish(output, values, top)
-        return Applied(result, returned, state)
+        result = ctx._finish(output, values, top)
+        left = ctx._at(each(output), each(result)) if asked else None
+        ctx._drop_arrays()
+        return Applied(result, left)
 
     def pushed(self, values: Sequence[Any], top: Any) -> Applied:
         """Apply the rule at a Dual."""
@@ -478,7 +479,7 @@ def once_differentiable(fn: F) -> F:
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         node = ctx
-        while isinstance(node, BatchCtx):
+        while isinstance(node, Ctx) and node._source is not None:
             node = node._source
         own = node if isinstance(node, BackwardCFunction) else None
         mode = own_switch() if own is None else mode_in_backward(own._run, own._level)

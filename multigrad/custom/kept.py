@@ -124,6 +124,34 @@ class FunctionCtx:
             )
         self.materialize_grads = value
 
+    def _at(self, arrays: Sequence[Any], others: Sequence[Any]) -> Ctx:
+        """The same at another level, with `others` in place of `arrays`."""
+        known = {id(a): b for a, b in zip(arrays, others, strict=True) if is_array(a)}
+        ctx = Ctx()
+        vars(ctx).update({name: replaced(x, known) for name, x in vars(self).items()})
+        return ctx
+
+
+class Ctx(FunctionCtx):
+    """The ctx of one level where it is not a node.
+
+    _saved   makes the saved_tensors of a method
+    _source  for a batch, the ctx at the next inner level
+    """
+
+    __slots__ = ("_level", "_saved", "_source", "needs_input_grad")
+    _level: int | None
+    needs_input_grad: tuple[bool, ...]
+
+    def __init__(self, needs: tuple[bool, ...] = (), source: Any = None) -> None:
+        self.needs_input_grad = needs
+        self._source = source
+        self._saved: Callable[[], tuple[Any, ...]] = tuple
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
+        return self._saved()
+
 
 class Slot:
     """A saved array of a ctx.

@@ -67,10 +67,7 @@ from .kept import (
 )
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
-"""The attributes by which forward describes arrays.
-
-They are dropped after forward, since an output among them would keep its own node alive.
-"""
+"""The attributes by which forward describes arrays."""
 
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
@@ -210,13 +207,8 @@ class BackwardCFunction(FunctionCtx):
         self._extra = extra(self._node())
         return self._extra
 
-    def _finish(
-        self, output: Any, flat: Sequence[Any], top: Tensor | None
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Give the outputs of forward their history.
-
-        Returns the outputs, and the objects that forward returned.
-        """
+    def _finish(self, output: Any, flat: Sequence[Any], top: Tensor | None) -> Any:
+        """Give the outputs of forward their history. Returns them."""
         several = isinstance(output, tuple)
         outs = output if several else (output,)
         inputs = {
@@ -256,10 +248,13 @@ class BackwardCFunction(FunctionCtx):
             results[i] = t
         if node is not None:
             self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
+        self._computed = None
+        return same_structure(output, results) if several else results[0]
+
+    def _drop_arrays(self) -> None:
+        """Drop what forward said about arrays: an output would keep its own node alive."""
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
-        self._computed = None
-        return (same_structure(output, results) if several else results[0]), outs
 
     def _keep(
         self,
