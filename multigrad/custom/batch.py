@@ -18,8 +18,8 @@ from ..dispatch.conform import conform_gradient
 from ..dispatch.general import same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .definition import Applied, Definition, ctx_class, each, no_setup, no_vmap
-from .kept import Ctx, lowered, rebuilt, value_in
+from .definition import Applied, Definition, ctx_class, no_setup, no_vmap
+from .kept import Ctx, each, lowered, rebuilt, value_in
 
 if TYPE_CHECKING:
     from .function import Application

@@ -83,8 +83,3 @@ class Applied(NamedTuple):
 
     output: Any
     ctx: Ctx | None
-
-
-def each(output: Any) -> tuple[Any, ...]:
-    """The outputs of an operation, which is a tuple if there are several."""
-    return output if isinstance(output, tuple) else (output,)

@@ -14,8 +14,8 @@ from ..core.level import BASE, Guest, Layer, outside
 from ..core.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
-from .definition import Applied, each, no_setup
-from .kept import Ctx, computed_in, lowered, movers, refusing
+from .definition import Applied, no_setup
+from .kept import Ctx, computed_in, each, lowered, movers, refusing
 from .node import given_back
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
 from ..tracebacks import blamed, fold
 from .batch import under_batch
-from .definition import Applied, each, new_ctx_class, no_setup, no_vmap
+from .definition import Applied, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
-from .kept import PUBLIC, Computed, Ctx, FunctionCtx, lowered, with_error
+from .kept import PUBLIC, Computed, Ctx, FunctionCtx, each, lowered, with_error
 from .node import BackwardCFunction, mode_in_backward
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -274,12 +274,17 @@ class Application:
     ) -> Applied:
         """Apply the rule to the next inner values.
 
-        `needs` and `rule` replace those of this level if they are given.
+        `needs` and `rule` replace those of this level if they are given. A Definition takes its
+        arguments by position, and knows itself what forward has set on its ctx.
         """
         top = _top(values)
-        names = self.names if rule is None else ()  # a Definition takes its arguments by position
+        same = rule is None
         application = Application(
-            rule or self.rule, names, self.needs if needs is None else needs, self.computed, True
+            self.rule if same else rule,
+            self.names if same else (),
+            self.needs if needs is None else needs,
+            self.computed,
+            same,
         )
         below: Applied = (Tensor if top is None else type(top))._apply_custom(
             application, values, top
@@ -337,7 +342,7 @@ class Application:
         ):
             own_level = [isinstance(x, Tensor) and x._elem.level == top._elem.level for x in values]
             output, state = self.through(values, own_level, partial(wrap_at, top), needs)
-            asked = state is not None
+            asked = asked and state is not None
             if state is None:
                 if ctx._next:
                     self._set_up(ctx, values, output)
@@ -360,10 +365,7 @@ class Application:
             )
             if needs is not own:
                 ctx.needs_input_grad = own
-        result = ctx._finish(output, values, top)
-        left = ctx._at(each(output), each(result)) if asked else None
-        ctx._drop_arrays()
-        return Applied(result, left)
+        return Applied(*ctx._finish(output, values, top, asked))
 
     def pushed(self, values: Sequence[Any], top: Any) -> Applied:
         """Apply the rule at a Dual."""

@@ -410,6 +410,11 @@ def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
     return inner
 
 
+def each(output: Any) -> tuple[Any, ...]:
+    """The outputs of an operation, which is a tuple if there are several."""
+    return output if isinstance(output, tuple) else (output,)
+
+
 CONTAINERS = (tuple, list, dict)
 """The containers among the attributes of a ctx that are searched for arrays."""
 

@@ -55,6 +55,7 @@ from .kept import (
     PUBLIC,
     TWICE,
     Computed,
+    Ctx,
     FunctionCtx,
     Mover,
     Slot,
@@ -67,7 +68,10 @@ from .kept import (
 )
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
-"""The attributes by which forward describes arrays."""
+"""The attributes by which forward describes arrays.
+
+They are dropped after forward, since an output among them would keep its own node alive.
+"""
 
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
@@ -207,8 +211,13 @@ class BackwardCFunction(FunctionCtx):
         self._extra = extra(self._node())
         return self._extra
 
-    def _finish(self, output: Any, flat: Sequence[Any], top: Tensor | None) -> Any:
-        """Give the outputs of forward their history. Returns them."""
+    def _finish(
+        self, output: Any, flat: Sequence[Any], top: Tensor | None, asked: bool
+    ) -> tuple[Any, Ctx | None]:
+        """Give the outputs of forward their history.
+
+        Returns them, and the ctx for outer levels if it is asked for.
+        """
         several = isinstance(output, tuple)
         outs = output if several else (output,)
         inputs = {
@@ -248,13 +257,11 @@ class BackwardCFunction(FunctionCtx):
             results[i] = t
         if node is not None:
             self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
-        self._computed = None
-        return same_structure(output, results) if several else results[0]
-
-    def _drop_arrays(self) -> None:
-        """Drop what forward said about arrays: an output would keep its own node alive."""
+        left = self._at(outs, results) if asked else None
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
+        self._computed = None
+        return (same_structure(output, results) if several else results[0]), left
 
     def _keep(
         self,
