@@ -487,8 +487,7 @@ def load() -> None:
         return
     # Both calls import modules. If this thread held the lock meanwhile, another thread that imports
     # one of these modules, and uses multigrad there, would wait for this one.
-    with locks.new_lock():  # see backends.plugins._import
-        import_module("multigrad.ops")
+    declare_standard()
     plugins()
     with lock:
         # A plugin may call load() again meanwhile. Other threads wait until the table is complete.
@@ -500,6 +499,12 @@ def load() -> None:
             _loaded = True
         finally:
             _begun = False
+
+
+def declare_standard() -> None:
+    """Declare the operations of the standard, if they are not."""
+    with locks.new_lock():  # see backends.plugins._import
+        import_module("multigrad.ops")
 
 
 def _fill() -> None:
@@ -525,4 +530,4 @@ def _changed(op: Op) -> None:
 
 provide(element, make_bound=Namespace)
 provide(generated, documentation=documentation)
-provide(registry, fill=load)
+provide(registry, fill=load, declare_standard=declare_standard)

@@ -63,7 +63,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib import import_module
 from keyword import iskeyword
 from operator import index
 from types import FrameType
@@ -253,6 +252,14 @@ OPS: dict[str, Op] = {}
 @wanted
 def fill() -> None:
     """Fill the table once: the operations of the standard, then those of plugins.
+
+    Provided by namespace.py.
+    """
+
+
+@wanted
+def declare_standard() -> None:
+    """Declare the operations of the standard, if they are not.
 
     Provided by namespace.py.
     """
@@ -611,7 +618,7 @@ def _declare(
     if not module.startswith("multigrad."):
         # A plugin's operations are checked against those of the standard, so the standard is loaded
         # first.
-        import_module("multigrad.ops")
+        declare_standard()
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     if not module.startswith("multigrad."):
         for parameter in roles:

@@ -310,56 +310,56 @@ def multiply() -> Drawing:
             "read the gate once",
             "observers are told here, if there are any",
             "def multiply(x1, x2, /):\n"
-            "_r = _gate()\nif _r is not True and _told and _r.operations:",
+            "_mode = _gate()\nif _mode is not True and _told and _mode.operations:",
         ),
         (
             "key",
             BLUE,
             "what kinds the operands are of",
             "the Kind of its Element for each array object, the type of anything else",
-            "_k0 = x1._elem.kind\n_k1 = x2._elem.kind\n_k = (_k0, _k1)",
+            "_kind0 = x1._elem.kind\n_kind1 = x2._elem.kind\n_key = (_kind0, _kind1)",
         ),
         (
             "look up",
             BLUE,
             "take the runner of the key",
             "the first call of a key takes the general path, and its runner is written",
-            "_f = _find(_k)\nif _f is not None:\nreturn _f(_r, x1, x2)\n"
-            "return _missed(_k, _general, (x1, x2, ))",
+            "_runner = _find(_key)\nif _runner is not None:\nreturn _runner(_mode, x1, x2)\n"
+            "return _missed(_key, _general, (x1, x2, ))",
         ),
         (
             "call",
             AMBER,
             "run the library's function",
             "this is the runner of two Tensors of float64; on layers it calls our own function",
-            "def _run(_r, x1, x2):\n"
-            "_a0 = x1._array\n"
-            "_n0 = x1._node\n"
-            "_a1 = x2._array\n"
-            "_n1 = x2._node\n"
-            "_y = _fn(_a0, _a1)",
+            "def _run(_mode, x1, x2):\n"
+            "_value0 = x1._array\n"
+            "_node0 = x1._node\n"
+            "_value1 = x2._array\n"
+            "_node1 = x2._node\n"
+            "_ans = _fn(_value0, _value1)",
         ),
         (
             "wrap",
             GREEN,
             "make the result",
             "without a node if no operand has one",
-            "_t = _new(_Tensor)\n"
-            "_t._array = _y\n"
-            "_t._elem = _e\n"
-            "_t._cell = _c = []\n"
-            "if _n0 is None and _n1 is None:",
+            "_result = _new(_Tensor)\n"
+            "_result._array = _ans\n"
+            "_result._elem = _elem\n"
+            "_result._cell = _cell = []\n"
+            "if _node0 is None and _node1 is None:",
         ),
         (
             "record",
             RED,
             "make the node",
             "a number, the rule, the arrays that it takes, their version cells, the parents",
-            "_t._node = _m = _Node()\n"
-            "_m.seq = _tick()\n"
-            "_m.saved = (_a1, _a0, )\n"
-            "_m.cells = (x2._cell, x1._cell, )\n"
-            "_m.next = (_n0, _n1, )",
+            "_result._node = _node = _Node()\n"
+            "_node.seq = _tick()\n"
+            "_node.saved = (_value1, _value0, )\n"
+            "_node.cells = (x2._cell, x1._cell, )\n"
+            "_node.next = (_node0, _node1, )",
         ),
     )
     heights = [max(18 * code.count("\n") + 32, 52) for *_, code in parts]

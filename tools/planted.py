@@ -141,8 +141,8 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a tangent that forgets the first of two arguments": Defect(
         "multigrad/layers/tangents.py",
-        '_t = _u if _t is None else _t + _u"',
-        '_t = _u"',
+        '_tangent = _term if _tangent is None else _tangent + _term"',
+        '_tangent = _term"',
     ),
     "the gradient of what was overwritten": Defect(
         "multigrad/ops/views.py",
@@ -154,8 +154,8 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a view of a layer with a version cell of its own": Defect(
         "multigrad/dispatch/writer.py",
-        'f"    {t}._cell = _c = {first}._cell"',
-        'f"    {t}._cell = _c = []"',
+        'f"    {t}._cell = _cell = {first}._cell"',
+        'f"    {t}._cell = _cell = []"',
     ),
 }
 

@@ -93,7 +93,7 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
     """
     node = arrival(e)
     noted = getattr(node, "extra", None)
-    leaf = node.variable if isinstance(node, AccumulateGrad) else None
+    leaf: Tensor | None = node.variable if isinstance(node, AccumulateGrad) else None
     if leaf is not None:
         return leaf
     if noted is not None and noted.output is not None:
@@ -627,7 +627,8 @@ def _result(
         g = library.place_like(library.xp, g, innermost(t))
     elif g._level >= t._level:
         return mark(g) if isinstance(g, Tensor) and g._node is None else g  # type: ignore[return-value]
-    return mark(wrap_at(t, g))
+    gradient: Tensor = mark(wrap_at(t, g))
+    return gradient
 
 
 # ----- Derivatives as users get them -----

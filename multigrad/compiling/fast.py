@@ -19,9 +19,7 @@ for each array:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any
-from weakref import ref
+from typing import Any
 
 from ..core.aliasing import note_write
 from ..core.element import is_array
@@ -32,9 +30,6 @@ from .leaves import NUMBER, STATIC, TENSOR, Leaf, hashable, is_static, static
 from .taking import Entry, Variant
 from .writes import apart
 
-if TYPE_CHECKING:
-    from .compiled import Compiled
-
 MISSED = object()
 """The result of such a function for arguments with another key."""
 
@@ -43,32 +38,26 @@ Caller = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """Such a function."""
 
 
-def caller(compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> Caller:
-    """Generate the function.
+def caller(name: str, after: Callable[..., Any], entry: Entry, variant: Variant) -> Caller:
+    """Generate the function, which does not keep itself alive.
 
-    It does not keep the compiled function alive, which keeps it, and neither does it keep itself.
+    name   that of the compiled function, for tracebacks
+    after  continues a call whose program raised
     """
-    text = _Text(compiled, entry, variant)
-    generated.run("\n".join(text.lines()), f"multigrad call of {compiled._name}", text.scope)
+    text = _Text(after, entry, variant)
+    generated.run("\n".join(text.lines()), f"multigrad call of {name}", text.scope)
     call: Caller = text.scope.pop("call")
     return call
 
 
-def _after(compiled: ref[Compiled[Any, Any]], *given: Any) -> Any:
-    """Do as `Compiled._after` of the compiled function, which is running."""
-    running = compiled()
-    assert running is not None
-    return running._after(*given)
-
-
 class _Text:
-    def __init__(self, compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> None:
+    def __init__(self, after: Callable[..., Any], entry: Entry, variant: Variant) -> None:
         self.entry = entry
         self.variant = variant
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
             "run": variant.run,
-            "after": partial(_after, ref(compiled)),
+            "after": after,
             "entry": entry,
             "variant": variant,
             "wrapped": lambda x: wrap(x) if is_array(x) else x,

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.element import Library, is_array
 from ..core.level import Layer, Standing
 from ..errors import LeakError
 from ..program import ON_NUMBERS
 from ..registry import OPS, Op
-
-if TYPE_CHECKING:
-    from .recording import Recording
 
 KINDS = (bool, int, float, complex)
 """The classes of numbers. Each later one can hold the earlier ones."""
@@ -31,7 +28,7 @@ class Number(Standing):
 
     __slots__ = ("_number", "_recording", "_value")
 
-    def __init__(self, value: Any, number: int, recording: Recording) -> None:
+    def __init__(self, value: Any, number: int, recording: Any) -> None:
         self._value = value
         self._number = number
         self._recording = recording
@@ -256,7 +253,7 @@ class Whole(Number):
     __slots__ = ()
 
 
-def number_of(value: Any, number: int, recording: Recording) -> Number:
+def number_of(value: Any, number: int, recording: Any) -> Number:
     """The replacement of a number, which is the value `number` of the program."""
     return (Whole if type(value) is int else Number)(value, number, recording)
 

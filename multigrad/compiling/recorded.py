@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from inspect import getattr_static
 from types import MethodType, NoneType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from .. import extend
 from ..core.conversions import conversion
@@ -24,9 +24,6 @@ from ..memory.inplace import DIRECT
 from ..registry import OPS, Op
 from ..tree import leaves, mapped
 from .arrays import sorts_in_place
-
-if TYPE_CHECKING:
-    from .recording import Recording
 
 CONVERTED = (
     "{what} of an array inside of a compiled function: its value is known while the function is "
@@ -64,7 +61,7 @@ class Recorded(extend.Layer):
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
-        run: Recording = top._run
+        run: Any = top._run
         top._check()
         token = go_outside(None)
         try:
@@ -91,9 +88,10 @@ class Recorded(extend.Layer):
         return application.raised(applied, lifted)
 
     def constant(self, array: Any) -> Recorded:
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         library = self._elem.library
-        return run.layer(array, run.constant(array, library), library)
+        made: Recorded = run.layer(array, run.constant(array, library), library)
+        return made
 
     def _memory_order(self) -> str | None:
         """The memory order of the array, so that rules behave as outside of a recording.
@@ -101,16 +99,17 @@ class Recorded(extend.Layer):
         The program is only used for arguments with the same memory orders, and these determine the
         orders of all other values.
         """
-        run: Recording = self._run  # type: ignore[assignment]
-        return run.specs[self.number].order
+        run: Any = self._run
+        order: str | None = run.specs[self.number].order
+        return order
 
     def known(self, other: Recorded) -> None:
         """Record that this value equals `other`."""
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         run.known(self, other)
 
     def _told(self, kind: str, value: Any) -> Any:
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         run.guard(self.number, kind, value)
         return value
 
@@ -148,7 +147,7 @@ class Recorded(extend.Layer):
         From now on the function itself is called, so that it sees the values of each call.
         """
         self._check()
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         run.noted(
             "it makes text of an array, as print() and str() do, and its program would have "
             "that of one call only"
@@ -174,7 +173,7 @@ class Recorded(extend.Layer):
 
     def _convert(self, what: str) -> NoReturn:
         self._check()
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         run.refused = TypeError(CONVERTED.format(what=what) + INSTEAD.get(what, ""))
         raise run.refused
 
@@ -205,7 +204,7 @@ class Recorded(extend.Layer):
         return self._run.raw and isinstance(self._array, self._elem.library.scalars)  # type: ignore[attr-defined]
 
     def _whole(self) -> Any:
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         library = self._elem.library
         if not self._is_scalar():
             return self
@@ -217,26 +216,26 @@ class Recorded(extend.Layer):
             self._array = self._elem.library.xp.asarray(self._array)
 
     def _as_returned(self, out: Any, ask: Callable[[Callable[[Any], Any]], Any]) -> Any:
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         return run.as_returned(out, ask)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call one of NumPy's functions, which return NumPy arrays for NumPy arrays."""
         out = super().__array_function__(function, types, args, kwargs)  # type: ignore[misc]
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         if run.raw:
             out = mapped(run.raw_again, out)
         return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         own = super().__array_namespace__(api_version=api_version)
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         if not run.raw or not self._elem.library.scalars:
             return own
         return _Functions(run, own, self._array.__array_namespace__())
 
     def __getitem__(self, key: Any, /) -> Any:
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         out: Any = super().__getitem__(key)
         if run.raw:  # a list in a key is a Tensor for what carries the operation out
             out = run.raw_again(out)
@@ -248,12 +247,12 @@ class Recorded(extend.Layer):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first axis; an element is read when it is asked for, as in NumPy."""
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         rows: Iterator[Any] = super().__iter__()
         return map(run.element, rows)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        run: Recording = self._run  # type: ignore[assignment]
+        run: Any = self._run
         if run.immutable:
             raise TypeError(
                 f"an array of {self._elem.library.name} cannot be written to: its arrays are "
@@ -270,7 +269,7 @@ class _Functions:
     So arrays that it makes are recorded arrays, whose elements are scalars.
     """
 
-    def __init__(self, run: Recording, own: Any, library: Any) -> None:
+    def __init__(self, run: Any, own: Any, library: Any) -> None:
         self._run, self._own, self._library = run, own, library
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import GradientError, program
 from ..registry import OPS
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .element import Element
     from .graph import Node
     from .members import Namespace, NDArray
-    from .tensor import Tensor
 
 
 ASKED = (
@@ -97,9 +96,9 @@ class ArrayProtocols(Surface):
     def _innermost(self) -> Any:
         return innermost(self._array)
 
-    def clone(self) -> Tensor:
+    def clone(self) -> Self:
         """A differentiable copy."""
-        copy: Tensor = self._elem.library.bound.asarray(self, copy=True)
+        copy: Self = self._elem.library.bound.asarray(self, copy=True)
         return copy
 
     def __dir__(self) -> list[str]:
@@ -339,7 +338,7 @@ class ArrayProtocols(Surface):
             )
         return n
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Self]:
         """Iterate over `self[0]`, `self[1]`, ...: views that are made when they are needed.
 
         The length is read when iteration begins.

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import weakref
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .level import restored
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
-
 
 following: ContextVar[Any] = restored(ContextVar("multigrad.computed", default=None))
 """The mark of the innermost Function whose forward runs."""
@@ -26,7 +22,7 @@ def follow(computed: Any) -> None:
     following.set(computed)
 
 
-def mark(t: Tensor) -> Tensor:
+def mark(t: Any) -> Any:
     """Mark `t` as computed from the inputs if a forward runs. Returns `t`."""
     forward = following.get()
     if forward is not None:

@@ -22,9 +22,7 @@ from .level import Layer, alive, running
 
 if TYPE_CHECKING:
     from .element import Library
-    from .passes import Pass
     from .pullback import Pullback
-    from .tensor import Tensor
 
 tick = count(1).__next__
 """The clock: returns increasing numbers for nodes and in-place writes."""
@@ -249,7 +247,7 @@ class CustomNode(MultiNode):
         functions: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
         return functions
 
-    def propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
+    def propagate(self, g: tuple[Any, ...], p: Any) -> tuple[Any, ...]:
         """The gradients of the parents, given those of the outputs (None if unused)."""
         grads: tuple[Any, ...] = self.ctx._propagate(g, p)
         return grads
@@ -280,7 +278,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("cell", "enabled", "tensor")
 
-    def __init__(self, tensor: Tensor, cell: GradCell) -> None:
+    def __init__(self, tensor: Any, cell: GradCell) -> None:
         self.seq = tick()
         self.next = ()
         self.saved = ()
@@ -293,7 +291,7 @@ class AccumulateGrad(Node):
         return "AccumulateGrad"
 
     @property
-    def variable(self) -> Tensor | None:
+    def variable(self) -> Any:
         """The leaf, or None if it is gone."""
         return self.tensor()
 
@@ -308,8 +306,8 @@ class GradCell:
     __slots__ = ("grad", "holder")
 
     def __init__(self) -> None:
-        self.grad: Tensor | None = None
-        self.holder: weakref.ref[Tensor] | None = None
+        self.grad: Any = None
+        self.holder: weakref.ref[Any] | None = None
 
 
 class NodeHooks:
@@ -340,7 +338,7 @@ class NodeHooks:
         self.posthooks: dict[int, Callable[..., Any]] = {}
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
         self.retain: GradCell | None = None
-        self.output: tuple[OutputInfo, Tensor] | None = None
+        self.output: tuple[OutputInfo, Any] | None = None
         self.metadata: dict[str, Any] = {}
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import GradientError, LeakError
 from .element import Library, library_of
 from .level import Layer
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
 
 
 def value(x: Any, library: Library | None = None) -> str:
@@ -69,7 +66,7 @@ def dtype_name(dtype: Any) -> str:
     return str(getattr(dtype, "name", None) or str(dtype).rpartition(".")[2])
 
 
-def text(t: Tensor) -> str:
+def text(t: Any) -> str:
     """The repr of a Tensor: its value, its backend, its place in the graph.
 
     A Tensor inside nested transformations is shown once, with its own place.
@@ -88,12 +85,12 @@ def _levels(t: Any) -> Iterator[Any]:
         t = t._array
 
 
-def _inside(t: Tensor) -> Any:
+def _inside(t: Any) -> Any:
     *_, last = _levels(t)
     return last._array
 
 
-def history(t: Tensor) -> str:
+def history(t: Any) -> str:
     """The place of a Tensor in the graph, at the highest level at which it has one."""
     for x in _levels(t):
         try:
@@ -110,7 +107,7 @@ def history(t: Tensor) -> str:
     return ""
 
 
-def html(t: Tensor) -> str:
+def html(t: Any) -> str:
     """The HTML for notebooks: a line on the Tensor, above the library's view of the values.
 
     The line has shape, dtype, backend and place in the graph.

@@ -309,7 +309,8 @@ class Tensor(ArrayProtocols):
         """
         cell: GradCell | None = getattr(self, "_grad_cell", None)
         if cell is not None and cell.grad is not None:
-            return cell.grad
+            grad: Tensor = cell.grad
+            return grad
         if not self.is_leaf and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. "

@@ -144,13 +144,13 @@ def _function_lines(
     yield f"def {name}({parameters_text(op, reflected, method)}):"
     yield "    try:"
     yield from (f"    {line}" for line in _body_lines(op, reflected, key_is_plain))
-    yield "    except Exception as _x:"
+    yield "    except Exception as _error:"
     yield (
-        f"        _y = _failed(_x, _op, {tuple_text(op.roles)})  # MULTIGRAD_TRACEBACK=full shows "
-        "the frames inside"
+        f"        _explained = _failed(_error, _op, {tuple_text(op.roles)})  "
+        "# MULTIGRAD_TRACEBACK=full shows the frames inside"
     )
-    yield "        if _y is not None:"
-    yield "            raise _y from _x"
+    yield "        if _explained is not None:"
+    yield "            raise _explained from _error"
     yield "        raise"
 
 
@@ -158,8 +158,8 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
     names = list(op.roles)
     yield from wider.lines(op)
     yield _GATE
-    yield "    if _r is not True and _told and _r.operations:"
-    yield f"        return _observed(_r, _op, _order, _inner, {_arguments(op, reflected)})"
+    yield "    if _mode is not True and _told and _mode.operations:"
+    yield f"        return _observed(_mode, _op, _order, _inner, {_arguments(op, reflected)})"
     # from here on all sequences are tuples or lists
     for p in op.signature.parameters.values():
         if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
@@ -174,7 +174,7 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
         yield from _carried_out(op, key_is_plain)
 
 
-_GATE = "    _r = _gate()"
+_GATE = "    _mode = _gate()"
 
 
 def _carried_out(op: Op, key_is_plain: bool) -> Iterator[str]:
@@ -186,10 +186,10 @@ def _carried_out(op: Op, key_is_plain: bool) -> Iterator[str]:
         yield f"    return _general(_op, {tuple_text(op.roles)})"
         return
     yield from key_lines(op, key_is_plain)
-    yield "    _f = _find(_k)"
-    yield "    if _f is not None:"
-    yield f"        return _f(_r, {', '.join(op.roles)})"
-    yield f"    return _missed(_k, _general, {tuple_text(op.roles)})"
+    yield "    _runner = _find(_key)"
+    yield "    if _runner is not None:"
+    yield f"        return _runner(_mode, {', '.join(op.roles)})"
+    yield f"    return _missed(_key, _general, {tuple_text(op.roles)})"
 
 
 def _composite_lines(op: Op) -> Iterator[str]:
@@ -214,8 +214,8 @@ def _composite_lines(op: Op) -> Iterator[str]:
             else f"{name} if {name} is None or isinstance({name}, _Layer) else _lifted({name})"
             for name, role in op.roles.items()
         ]
-        yield f"        _t = _form({', '.join([f'{first}._elem.library.bound', *given])})"
-        yield "        return _t if isinstance(_t, _Layer) else _composed(_op, _t)"
+        yield f"        _result = _form({', '.join([f'{first}._elem.library.bound', *given])})"
+        yield "        return _result if isinstance(_result, _Layer) else _composed(_op, _result)"
     yield f"    return _general(_op, {tuple_text(op.roles)})"
 
 

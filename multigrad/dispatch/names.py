@@ -155,5 +155,5 @@ class Texts:
         if name in self.certain and what in ("shape", "dtype"):
             return f"{x}.{what}"
         if self.op.roles[name] == "arrays":
-            return f"tuple(_metadata(_x, {what!r}) for _x in {x})"
+            return f"tuple(_metadata(_each, {what!r}) for _each in {x})"
         return f"_metadata({x}, {what!r})"

@@ -164,8 +164,8 @@ class _Source:
     def use(self, *names: str) -> None:
         self.plan += [n for n in names if n not in self.plan]
 
-    def name(self, value: Any) -> str:
-        key = f"_r{len(self.scope)}"
+    def name(self, value: Any, of: str = "object") -> str:
+        key = f"_{of}{len(self.scope)}"
         self.scope[key] = value
         return key
 
@@ -179,7 +179,7 @@ class _Source:
         self.use(info)
         name = self.cotangents.get(info)
         if name is None:
-            name = self.cotangents[info] = self.name(None)
+            name = self.cotangents[info] = self.name(None, "cotangent")
             self.head.append(f"{name} = _materialized(xp, {text}, {info})")
         return name
 
@@ -201,7 +201,7 @@ def _separate_lines(
         if op.kind == "elementwise" or not callable(rule.fn):
             lines.append((argument, _partial_text(rule, complex_, source)))
         elif isinstance(need, tuple):
-            result = source.name(None)
+            result = source.name(None, "gradients")
             source.use(*rule.keeps)
             source.head.append(f"{result} = {_call(op, rule, source, source.constant(need))}")
             lines += _list_lines(argument, result, need, source)
@@ -249,7 +249,7 @@ def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tupl
     if rule.keep:
         kept = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
     source.use(*(n for n in rule.keeps if n in kept))
-    result = source.name(None)
+    result = source.name(None, "gradients")
     source.head.append(f"{result} = {_call(op, rule, source, source.constant(needs), kept)}")
     lines = []
     for i, (argument, need) in enumerate(zip(op.arrays, needs, strict=True)):

@@ -142,10 +142,10 @@ class Next:
         self.table, self.key, self.length = table, key, length
         self.runner: Any = None
 
-    def __call__(self, _r: Any, *values: Any) -> Any:
+    def __call__(self, _mode: Any, *values: Any) -> Any:
         runner = self.runner
         if runner is not None:
-            return runner(_r, *values)
+            return runner(_mode, *values)
         op = self.table.op
         result = general(op, values)
         top = highest(values)

@@ -72,6 +72,11 @@ class Place(NamedTuple):
     parts: tuple[Place, ...] = ()
 
     @property
+    def suffix(self) -> str:
+        """What the names of its variables end with."""
+        return self.value.removeprefix("_value")
+
+    @property
     def array(self) -> bool:
         """Whether it is an array, or an array object."""
         return self.status not in ("scalar", "none")
@@ -88,10 +93,10 @@ def is_keyed(op: Op) -> bool:
 
 
 def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
-    """The text that computes the key of a call, as `_k`."""
+    """The text that computes the key of a call, as `_key`."""
     parts, checked = [], kinds(op)
     for i, (name, p) in enumerate(op.signature.parameters.items()):
-        role, k = op.roles[name], f"_k{i}"
+        role, k = op.roles[name], f"_kind{i}"
         if role == "array":
             yield f"    {k} = _type({name})"
             yield f"    if {k} is _Tensor or {k} is _View and {is_seen(name)}:"
@@ -102,8 +107,8 @@ def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
             yield "        else:"
             yield f"            {k} = _fresh[{k}]({name})"
         elif role == "arrays":
-            one = "_x._elem.kind if _type(_x) is _Tensor else _kind(_x)"
-            short = f"_tuple([{one} for _x in {name}]) if _len({name}) <= {LONG}"
+            one = "_each._elem.kind if _type(_each) is _Tensor else _kind(_each)"
+            short = f"_tuple([{one} for _each in {name}]) if _len({name}) <= {LONG}"
             yield f"    {k} = None if {name} is None else {short} else _kinds_of({name})"
         elif name == "key":
             if key_is_plain:
@@ -117,12 +122,12 @@ def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
             yield f"    {k} = _type({name})"
             if type(p.default) is not bool and name not in checked:
                 yield f"    if {k} is _tuple or {k} is _list:"
-                yield f"        for _x in {name}:"
-                yield "            if _type(_x) is not _int:"
+                yield f"        for _each in {name}:"
+                yield "            if _type(_each) is not _int:"
                 yield f"                {k} = ({k}, *_map(_type, {name}))"
                 yield "                break"
         parts.append(k)
-    yield f"    _k = {parts[0] if len(parts) == 1 else '(' + ', '.join(parts) + ')'}"
+    yield f"    _key = {parts[0] if len(parts) == 1 else '(' + ', '.join(parts) + ')'}"
 
 
 def is_seen(x: str) -> str:
@@ -193,19 +198,21 @@ def place_of(x: str, value: str, given: Any, top: Any) -> Place | None:
 def guards_of(p: Place, main: Place, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
     """The tests of what the key leaves open about an operand.
 
-    main  the operand whose Element is `_e` in the text
+    main  the operand whose Element is `_elem` in the text
     name  gives an object a name in the text
     """
     based = main.elem.run is None
     if p.status == "own":
         if p is not main and not based:
-            same = f"{p.x}._elem.run is _e.run and {p.x}._elem.level == _e.level"
-            yield f"{p.x}._elem is _e" if p.elem is main.elem else same
+            same = f"{p.x}._elem.run is _elem.run and {p.x}._elem.level == _elem.level"
+            yield f"{p.x}._elem is _elem" if p.elem is main.elem else same
     elif p.status == "const":
         if not based:
             yield f"{p.x}._node is None"
     elif p.status == "layer":
-        yield f"{p.x}._node is not None" if p.elem.run is None else f"{p.x}._elem.level < _e.level"
+        yield (
+            f"{p.x}._node is not None" if p.elem.run is None else f"{p.x}._elem.level < _elem.level"
+        )
     elif p.status == "raw" and not isinstance(given, p.elem.library.scalars):
         yield f"{p.x}.dtype == {name(p.elem.dtype)}"
 

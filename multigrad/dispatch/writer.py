@@ -72,7 +72,7 @@ class Writer:
     texts   the expressions of all parameters as the library gets them
     deep    whether some value is an array object, so that multigrad's function is called
     ours    whether the operation is one of multigrad's
-    main    the operand whose Element is `_e` in the text
+    main    the operand whose Element is `_elem` in the text
     scope   the objects that the text refers to
     """
 
@@ -115,13 +115,13 @@ class Writer:
         for i, (name, role) in enumerate(op.roles.items()):
             x = values[i]
             if role == "array":
-                self.places[name] = self._placed(name, f"_a{i}", x)
+                self.places[name] = self._placed(name, f"_value{i}", x)
             elif role == "arrays":
-                self.places[name] = self._list(name, f"_a{i}", x)
+                self.places[name] = self._list(name, f"_value{i}", x)
             elif name == "key" and not plain_key:
                 self.texts[name] = self._key(x)
             else:
-                self.texts[name] = self._setting(name, f"_a{i}", x)
+                self.texts[name] = self._setting(name, f"_value{i}", x)
         self.all = [p for q in self.places.values() for p in (q.parts or (q,))]
         self.own = [p for p in (*self.all, *self.keyed) if p.status == "own"]
         if not self.own:
@@ -146,13 +146,14 @@ class Writer:
             return Place(name, name, "none")
         if len(given) <= LONG:
             parts = [
-                self._placed(f"_x{value[2:]}_{j}", f"{value}_{j}", y) for j, y in enumerate(given)
+                self._placed(f"_item{value.removeprefix('_value')}_{j}", f"{value}_{j}", y)
+                for j, y in enumerate(given)
             ]
             self.head.append(f"{tuple_text(p.x for p in parts)} = {name}")
             text = tuple_text(p.value for p in parts)
             return Place(name, text, "list", any(p.layer for p in parts), None, tuple(parts))
         self.long = name
-        one = self._placed("_x", "_x._array", given[0])
+        one = self._placed("_each", "_each._array", given[0])
         alike = {getattr(y, "_elem", None) for y in given} == {one.elem}
         if one.status != "own" or not alike or one.layer:
             raise Unwritten
@@ -192,7 +193,7 @@ class Writer:
         if isinstance(x, (tuple, list)) and (
             type(x) not in (tuple, list) or (name in kinds(self.op) and self.top._elem.kind.cls)
         ):
-            self.tests.append(f"not _any([_isinstance(_v, _Layer) for _v in {name}])")
+            self.tests.append(f"not _any([_isinstance(_each, _Layer) for _each in {name}])")
         if name == "dtype" and type(x) is str:
             return self.name(getattr(self.library.xp, x))
         if isinstance(x, list):  # its owner may change it
@@ -203,7 +204,7 @@ class Writer:
     def name(self, value: Any) -> str:
         """A name for an object in the text."""
         found = next((n for n, known in self.scope.items() if known is value), None)
-        local = found or f"_v{len(self.scope)}"
+        local = found or f"_object{len(self.scope)}"
         self.scope[local] = value
         return local
 
@@ -222,21 +223,21 @@ class Writer:
         return made, sum(map(sys.getsizeof, parts)) + 2 * len(text)
 
     def lines(self) -> Lines:
-        yield f"def _run(_r, {', '.join(self.op.roles)}):"
+        yield f"def _run(_mode, {', '.join(self.op.roles)}):"
         for line in self.head:
             yield f"    {line}"
         if self.based:
-            self.scope["_e"] = self.elem
+            self.scope["_elem"] = self.elem
         else:
-            yield f"    _e = {self.first(self.main)}._elem"
+            yield f"    _elem = {self.first(self.main)}._elem"
         guards = list(self.guards())
         if guards:
             yield f"    if not ({' and '.join(guards)}):"
-            yield f"        return _next(_r, {', '.join(self.op.roles)})"
+            yield f"        return _next(_mode, {', '.join(self.op.roles)})"
         yield from self.begin()
         for name, p in self.places.items():
             if p.status == "many":
-                yield f"    {p.value} = _tuple([_x._array for _x in {name}])"
+                yield f"    {p.value} = _tuple([_each._array for _each in {name}])"
                 yield from self.taken_each(name, p)
                 continue
             for q in p.parts or (p,):
@@ -259,7 +260,7 @@ class Writer:
         for name, p in self.places.items():
             if p.status == "many":
                 if not self.based:
-                    yield f"_all([_x._elem is _e for _x in {name}])"
+                    yield f"_all([_each._elem is _elem for _each in {name}])"
                 continue
             given = self.given[positions(self.op)[name]]
             for q, x in zip(p.parts or (p,), given if p.parts else (given,), strict=True):
@@ -310,7 +311,7 @@ class Writer:
 
     def first(self, p: Place) -> str:
         """The text of an operand, the first of a long list."""
-        return p.x if p.x != "_x" else f"{self.long}[0]"
+        return p.x if p.x != "_each" else f"{self.long}[0]"
 
     def call(self) -> Lines:
         self.scope["_fn"] = (
@@ -324,10 +325,10 @@ class Writer:
             for (n, p), x in zip(self.places.items(), self.given, strict=False):
                 if p.status == "scalar" and type(x) is complex and arrays:
                     values[n] = f"(_xp.asarray({n}) if {' or '.join(arrays)} else {n})"
-        yield f"    _y = {call_text(self.op, '_fn', values)}"
+        yield f"    _ans = {call_text(self.op, '_fn', values)}"
 
     def finish(self) -> Lines:
-        """Wrap the result `_y` and record it."""
+        """Wrap the result `_ans` and record it."""
         raise NotImplementedError
 
     def further(self) -> str:
@@ -341,8 +342,8 @@ class Writer:
     def based_on(self, t: str, first: str) -> Lines:
         """Make the layer `t` a view of the first operand."""
         yield f"    {t}._view = ({first}, _op, {self.further()}, None, None)"
-        yield f"    {t}._cell = _c = {first}._cell"
-        yield f"    {t}._seen = _c[-1] if _c else 0"
+        yield f"    {t}._cell = _cell = {first}._cell"
+        yield f"    {t}._seen = _cell[-1] if _cell else 0"
         yield f"    return {t}"
 
     def is_certain(self) -> bool:
@@ -391,8 +392,8 @@ class PlaceTexts(Texts):
     def metadata(self, name: str, what: str) -> str:
         place = self.places[name]
         if place.status == "many":
-            one = self._of(place.parts[0]._replace(value="_x"), what)
-            return f"_tuple([{one} for _x in {place.value}])"
+            one = self._of(place.parts[0]._replace(value="_each"), what)
+            return f"_tuple([{one} for _each in {place.value}])"
         if place.status == "list":
             return tuple_text(self._of(p, what) for p in place.parts)
         return self._of(place, what)
@@ -482,8 +483,8 @@ class TensorWriter(Writer):
             for i, (n, p) in enumerate(list(self.places.items())):
                 if p.status == "scalar" and type(self.given[i]) in (float, int):
                     dtype = self.name(elem.dtype)
-                    yield f"    _a{i} = {self.name(made)}(_xp, {p.x}, {dtype}, None)"
-                    self.places[n] = p._replace(value=f"_a{i}")
+                    yield f"    _value{i} = {self.name(made)}(_xp, {p.x}, {dtype}, None)"
+                    self.places[n] = p._replace(value=f"_value{i}")
         yield from super().call()
 
     def _called(self, p: Place) -> str:
@@ -492,8 +493,8 @@ class TensorWriter(Writer):
 
     def begin(self) -> Lines:
         if not self.based:
-            yield "    if _r is not True:"
-            yield f"        _r.looked({tuple_text(self.op.roles)})"
+            yield "    if _mode is not True:"
+            yield f"        _mode.looked({tuple_text(self.op.roles)})"
 
     def kept(self, p: Place) -> str:
         # the node may save it
@@ -501,7 +502,7 @@ class TensorWriter(Writer):
 
     def node(self, p: Place) -> str:
         """The local variable of the node of an operand."""
-        return f"_n{p.value[2:]}"
+        return f"_node{p.suffix}"
 
     def taken(self, p: Place) -> Lines:
         if p in self.edges:
@@ -509,20 +510,20 @@ class TensorWriter(Writer):
 
     def taken_each(self, name: str, p: Place) -> Lines:
         if self.edges:
-            yield f"    _n{p.value[2:]} = _tuple([_x._node for _x in {name}])"
+            yield f"    _node{p.suffix} = _tuple([_each._node for _each in {name}])"
 
     # ----- What the general path takes -----
 
     def nodes_text(self, p: Place) -> str:
         if p.status == "many":
-            return f"_n{p.value[2:]}" if self.edges else f"(None,) * {len(p.parts)}"
+            return f"_node{p.suffix}" if self.edges else f"(None,) * {len(p.parts)}"
         if p.status == "list":
             return tuple_text(map(self.nodes_text, p.parts))
         return self.node(p) if p in self.edges else "None"
 
     def cells_text(self, p: Place) -> str:
         if p.status == "many":
-            return f"_tuple([_x._cell for _x in {p.x}])"
+            return f"_tuple([_each._cell for _each in {p.x}])"
         if p.status == "list":
             return tuple_text(map(self.cells_text, p.parts))
         return p.cell
@@ -553,7 +554,7 @@ class TensorWriter(Writer):
     def generally(self) -> str:
         values, nodes, cells = self.apart()
         roles, top = tuple_text(self.op.roles), self.first(self.main)
-        return f"return _record(_op, {values}, {nodes}, {cells}, _y, {top}, {roles})"
+        return f"return _record(_op, {values}, {nodes}, {cells}, _ans, {top}, {roles})"
 
     # ----- Finish -----
 
@@ -566,42 +567,42 @@ class TensorWriter(Writer):
         if tests:
             yield f"    if {' or '.join(tests)}:"
             yield f"        {generally}"
-        yield f"    _t = _new({self.made})"
-        yield "    _t._array = _y"
-        yield f"    _t._elem = {self.result_elem()}"
+        yield f"    _result = _new({self.made})"
+        yield "    _result._array = _ans"
+        yield f"    _result._elem = {self.result_elem()}"
         if self.made == "_View":
             first = next(iter(op.roles))
-            yield f"    _t._cell = _c = {first}._cell"
-            yield "    _t._seen = _c[-1] if _c else 0"
+            yield f"    _result._cell = _cell = {first}._cell"
+            yield "    _result._seen = _cell[-1] if _cell else 0"
             yield from self.ask()
             further = tuple_text(self.values()[n] for n in list(op.roles)[1:])
-            yield f"    _t._view = ({first}, _op, {further}, None, not not _r)"
+            yield f"    _result._view = ({first}, _op, {further}, None, not not _mode)"
         else:
-            yield "    _t._cell = _c = []"
+            yield "    _result._cell = _cell = []"
         if not self.edges:
-            yield "    _t._node = None"
-            yield "    return _t"
+            yield "    _result._node = None"
+            yield "    return _result"
             return
         nodes = [] if self.many else [self.node(p) for p in self.edges]
         none = [f"{n} is None" for n in nodes] or list(self.none_of_many())
         yield f"    if {' and '.join(none)}:"
-        yield "        _t._node = None"
-        yield "        return _t"
+        yield "        _result._node = None"
+        yield "        return _result"
         if self.made != "_View":
             yield from self.ask()
         made = (
-            "_t"
+            "_result"
             if is_flat(op)
-            else "_t if _r is False else _mark(_t)"
+            else "_result if _mode is False else _mark(_result)"
             if self.based
-            else "_mark(_t)"
+            else "_mark(_result)"
         )
         pad = "    " * (self.made != "_View")
-        yield f"{pad}    if not _r:"
-        yield f"{pad}        _t._node = None"
+        yield f"{pad}    if not _mode:"
+        yield f"{pad}        _result._node = None"
         yield f"{pad}        return {made}"
-        yield "    _t._node = _m = _Node()"
-        yield "    _m.seq = _tick()"
+        yield "    _result._node = _node = _Node()"
+        yield "    _node.seq = _tick()"
         if self.many:
             yield from self.any_pattern("    ")
         elif len(nodes) == 1:
@@ -622,28 +623,28 @@ class TensorWriter(Writer):
             yield from self.pattern(wants, "        ")
             yield "    else:"
             yield from self.any_pattern("        ")
-        yield "    if _r is not True:"
-        yield f"        _r.recorded(_m, {tuple_text(op.roles)}, _t)"
-        yield "    return _t"
+        yield "    if _mode is not True:"
+        yield f"        _mode.recorded(_node, {tuple_text(op.roles)}, _result)"
+        yield "    return _result"
 
     def result_elem(self) -> str:
         """The text of the Element of the result, which has the dtype that it had at first."""
         r: Element = self.result._elem
         if r.run is None:
-            return "_e" if r is self.elem else self.name(r)
-        own = next((p for p in self.own if p.elem is r and p.x != "_x"), None)
+            return "_elem" if r is self.elem else self.name(r)
+        own = next((p for p in self.own if p.elem is r and p.x != "_each"), None)
         return (
-            "_e"
+            "_elem"
             if r is self.elem
             else f"{own.x}._elem"
             if own is not None
-            else f"{self.name(r.base)}.at(_e.run, _e.level, {self.deep})"
+            else f"{self.name(r.base)}.at(_elem.run, _elem.level, {self.deep})"
         )
 
     def none_of_many(self) -> Lines:
         """The tests that no operand has a node, if one is a long list."""
         yield f"not _any({self.nodes_text(self.places[self.long])})"
-        yield from (f"{self.node(p)} is None" for p in self.edges if p.x != "_x")
+        yield from (f"{self.node(p)} is None" for p in self.edges if p.x != "_each")
 
     def surprises(self) -> Lines:
         """The tests for results that only the general path wraps."""
@@ -655,11 +656,11 @@ class TensorWriter(Writer):
             type(function) is not FunctionType or function.__module__.startswith("multigrad.")
         )
         if self.deep:
-            yield "_type(_y) not in _fresh"
+            yield "_type(_ans) not in _fresh"
         elif not ours:
-            yield "_kinds.get(_type(_y)) is not _library"
+            yield "_kinds.get(_type(_ans)) is not _library"
         if not self.is_certain():
-            yield f"_y.dtype != {self.name(self.result._elem.dtype)}"
+            yield f"_ans.dtype != {self.name(self.result._elem.dtype)}"
         if self.view == "layout":
             yield f"not {self.name(library.is_c_contiguous)}(_xp, {self.main.value})"
             if not library.mutable:
@@ -667,18 +668,18 @@ class TensorWriter(Writer):
         # a function that is not the library's may return its argument, which then is a view
         if self.made != "_View" and (callable(op.view) or op.forward is not None or not ours):
             yield from (
-                f"_y is {p.value}"
+                f"_ans is {p.value}"
                 for n, p in self.places.items()
                 if op.roles[n] == "array" and p.array
             )
 
     def ask(self) -> Lines:
         """Write the test whether the level records."""
-        yield "    if _r is not True:"
+        yield "    if _mode is not True:"
         yield (
-            "        _r = _r if _r.tells else _r.base"
+            "        _mode = _mode if _mode.tells else _mode.base"
             if self.based
-            else "        _r = _r.at(_e.run, _e.level)"
+            else "        _mode = _mode.at(_elem.run, _elem.level)"
         )
 
     def pattern(self, wants: Sequence[bool], pad: str) -> Lines:
@@ -696,7 +697,9 @@ class TensorWriter(Writer):
         elif len(arrays) == 1:
             yield from self.node_lines(needs, False, moved, pad)
         else:
-            shapes = [f"{p.value}.shape" for p in moved] + ["_y.shape"] * (len(moved) < len(arrays))
+            shapes = [f"{p.value}.shape" for p in moved] + ["_ans.shape"] * (
+                len(moved) < len(arrays)
+            )
             yield f"{pad}if {' == '.join(shapes)}:"
             yield from self.node_lines(needs, False, moved, pad + "    ")
             yield f"{pad}else:"
@@ -711,33 +714,33 @@ class TensorWriter(Writer):
             texts = PlaceTexts(
                 self,
                 {"xp": "_library"},
-                "_y",
+                "_ans",
                 "_residual(_op, {name!r}, {taken})",
-                "_constant({x}, _t)" if numeric else "",
+                "_constant({x}, _result)" if numeric else "",
             )
             saved.append(texts.text(name))
             if source is not None:
                 cells.append(self.cell(name))
         if "key" in rule.plan and (key_cells := self.key_cells()) != "None":
             cells.append(key_cells)
-        yield f"{pad}_m.rule = {self.name(rule)}"
-        yield f"{pad}_m.saved = {saved[0] if rule.alone else tuple_text(saved)}"
+        yield f"{pad}_node.rule = {self.name(rule)}"
+        yield f"{pad}_node.saved = {saved[0] if rule.alone else tuple_text(saved)}"
         # a list alone, not the tuple of the cells of a key or of a list of arrays
         alone = len(cells) == 1 and not cells[0].endswith(")")
-        yield f"{pad}_m.cells = {cells[0] if alone else tuple_text(cells) if cells else None}"
+        yield f"{pad}_node.cells = {cells[0] if alone else tuple_text(cells) if cells else None}"
         nexts = [self.node(p) for p in moved]
-        yield f"{pad}_m.next = {nexts[0] if rule.single else tuple_text(nexts)}"
+        yield f"{pad}_node.next = {nexts[0] if rule.single else tuple_text(nexts)}"
 
     def cell(self, name: str) -> str:
         place = self.places.get(name)
         if name == "ans" or self.made == "_View":
-            return "_c"
+            return "_cell"
         return "None" if place is None else self.cells_text(place)
 
     def needs_text(self, p: Place) -> str:
         """The text of whether a gradient is wanted for a parameter."""
         if p.status == "many":
-            return f"_tuple([_x is not None for _x in {self.nodes_text(p)}])"
+            return f"_tuple([_each is not None for _each in {self.nodes_text(p)}])"
         if p.status == "list":
             return tuple_text(map(self.needs_text, p.parts))
         return f"{self.node(p)} is not None" if p in self.edges else "False"
@@ -749,15 +752,15 @@ class TensorWriter(Writer):
         values, _, cells = self.apart()
         self.scope["_rules"] = {}
         yield f"{pad}_needs = {tuple_text(self.needs_text(self.places[n]) for n in op.arrays)}"
-        yield f"{pad}_m.rule, _save, _track = _rule_of(_rules, _op, _needs, _t._elem)"
-        yield f"{pad}_m.saved = _save({values}, _y, _t, _library)"
-        yield f"{pad}_m.cells = _track({cells}, (_c,))"
+        yield f"{pad}_node.rule, _save, _track = _rule_of(_rules, _op, _needs, _result._elem)"
+        yield f"{pad}_node.saved = _save({values}, _ans, _result, _library)"
+        yield f"{pad}_node.cells = _track({cells}, (_cell,))"
         flat = ", ".join(
             f"*{self.nodes_text(p)}" if p.parts else self.nodes_text(p)
             for p in (self.places[n] for n in op.arrays)
         )
-        yield f"{pad}_next_ = [_x for _x in ({flat},) if _x is not None]"
-        yield f"{pad}_m.next = _next_[0] if _m.rule.single else _tuple(_next_)"
+        yield f"{pad}_next_ = [_each for _each in ({flat},) if _each is not None]"
+        yield f"{pad}_node.next = _next_[0] if _node.rule.single else _tuple(_next_)"
 
 
 writers: dict[Any, type[Writer]] = {None: TensorWriter}

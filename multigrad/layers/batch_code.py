@@ -113,25 +113,25 @@ class BatchWriter(Writer):
             yield f"    if {own[0].value}.ndim <= {self._called(other)}.ndim:"
         else:
             yield f"    if not {' == '.join(ranks.values())}:"
-        yield f"        _m = _max({', '.join(ranks.values())})"
+        yield f"        _ndim = _max({', '.join(ranks.values())})"
         for p in own:
-            yield f"        {p.value} = _raised({p.value}, _library, _m)"
+            yield f"        {p.value} = _raised({p.value}, _library, _ndim)"
 
     def shifted(self) -> Lines:
         """Count axes from the one after the batch."""
         name = self.axis
         axis = self.given[positions(self.op)[name]]
-        yield f"    _m = {self.main.value}.ndim - 1"
+        yield f"    _ndim = {self.main.value}.ndim - 1"
         if axis is None:
-            yield "    _s = _tuple(_range(1, _m + 1))"
+            yield "    _shifted = _tuple(_range(1, _ndim + 1))"
         else:
-            yield "    if not _m:"
+            yield "    if not _ndim:"
             yield f"        {self.again}"
-            shifted = f"_behind({self.texts[name]}, _m)"
+            shifted = f"_behind({self.texts[name]}, _ndim)"
             if type(axis) is int:
-                shifted = f"{name} % _m + 1 if -_m <= {name} < _m else {shifted}"
-            yield f"    _s = {shifted}"
-        self.texts[name] = "_s"
+                shifted = f"{name} % _ndim + 1 if -_ndim <= {name} < _ndim else {shifted}"
+            yield f"    _shifted = {shifted}"
+        self.texts[name] = "_shifted"
 
     def by_rule(self) -> Lines:
         """Call the batching rule, on raw arrays, or, if a value is a layer, on layers only."""
@@ -151,8 +151,9 @@ class BatchWriter(Writer):
         for n, p in self.places.items():
             if n not in takes or p.status == "none":
                 continue
+            each = f"_leading({given['xp']}, _each, True, {self.deep})"
             given[n] = (
-                f"_tuple([_leading({given['xp']}, _x, True, {self.deep}) for _x in {p.value}])"
+                f"_tuple([{each} for _each in {p.value}])"
                 if p.status == "many"
                 else tuple_text(map(self.leading, p.parts))
                 if p.status == "list"
@@ -160,13 +161,13 @@ class BatchWriter(Writer):
             )
         self.scope["_rule"] = op.batching.fn
         if not self.deep:
-            yield f"    _y = _rule({', '.join(given[n] for n in takes)})"
+            yield f"    _ans = _rule({', '.join(given[n] for n in takes)})"
             return
         for n in self.texts:
             given[n] = f"_lifted({given[n]})"
         yield "    with _outside():"
-        yield f"        _y = _rule({', '.join(given[n] for n in takes)})"
-        yield f"    _y = {'_strip(_y)' if op.outputs == () else '_strip_each(_y)'}"
+        yield f"        _ans = _rule({', '.join(given[n] for n in takes)})"
+        yield f"    _ans = {'_strip(_ans)' if op.outputs == () else '_strip_each(_ans)'}"
 
     def batched(self, name: str) -> str:
         """For a parameter of a rule: whether it is batched, or a tuple of this for its parts."""
@@ -195,24 +196,24 @@ class BatchWriter(Writer):
         """Wrap the result, as a view if it is one."""
         op = self.op
         roles, top = tuple_text(op.roles), self.first(self.main)
-        generally = f"return _made(_op, {roles}, _y, {top})"
+        generally = f"return _made(_op, {roles}, _ans, {top})"
         r = getattr(self.result, "_elem", None)
         if op.outputs != () or type(self.result) is not self.common["_Batched"]:
             yield f"    {generally}"
             return
         assert r is not None
         tests = [
-            "_type(_y) not in _fresh" if self.deep else "_kinds.get(_type(_y)) is not _library"
+            "_type(_ans) not in _fresh" if self.deep else "_kinds.get(_type(_ans)) is not _library"
         ]
         if not self.is_certain():
-            tests.append(f"_y.dtype != {self.name(r.dtype)}")
+            tests.append(f"_ans.dtype != {self.name(r.dtype)}")
         yield f"    if {' or '.join(tests)}:"
         yield f"        {generally}"
-        yield "    _t = _new(_Batched)"
-        yield "    _t._array = _y"
+        yield "    _result = _new(_Batched)"
+        yield "    _result._array = _ans"
         same = r.base is self.elem.base and self.elem.layered is self.deep
-        at = f"{self.name(r.base)}.at(_e.run, _e.level, {self.deep}, _Batched)"
-        yield f"    _t._elem = {'_e' if same else at}"
+        at = f"{self.name(r.base)}.at(_elem.run, _elem.level, {self.deep}, _Batched)"
+        yield f"    _result._elem = {'_elem' if same else at}"
         first = next(iter(op.roles))
         based = self.places.get(first)
         if op.view is False or based is None or based.status != "own":
@@ -221,26 +222,24 @@ class BatchWriter(Writer):
         if op.view == "layout" and not self.plain_key:
             # a computed array on its own memory can always be reshaped without a copy
             copied = "not copy" if "copy" in op.roles else "True"
-            yield (
-                f"    _s = {copied} and ({first}._view is None and not _has({first}, '_given') or "
-                "'layout')"
-            )
+            computed = f"{first}._view is None and not _has({first}, '_given')"
+            yield f"    _shown = {copied} and ({computed} or 'layout')"
         elif op.view is not True and not self.plain_key:
-            self.scope["_shown"] = op.view
-            asked = f"_shown({', '.join(op.roles)})"
-            yield f"    _s = {asked if callable(op.view) else repr(op.view)}"
+            self.scope["_view_of"] = op.view
+            asked = f"_view_of({', '.join(op.roles)})"
+            yield f"    _shown = {asked if callable(op.view) else repr(op.view)}"
         if op.view is not True and not self.plain_key:
-            yield "    if _s is not True:"
-            yield "        if _s:"
+            yield "    if _shown is not True:"
+            yield "        if _shown:"
             yield f"            {generally}"
             yield from _no_view("        ")
-        yield from self.based_on("_t", first)
+        yield from self.based_on("_result", first)
 
 
 def _no_view(pad: str) -> Lines:
-    yield f"{pad}_t._cell = []"
-    yield f"{pad}_t._view = None"
-    yield f"{pad}return _t"
+    yield f"{pad}_result._cell = []"
+    yield f"{pad}_result._view = None"
+    yield f"{pad}return _result"
 
 
 def register(cls: Any) -> None:

@@ -86,7 +86,7 @@ class DualWriter(Writer):
             yield f"{'' if p.layer else 'not '}_isinstance({p.x}._array, _Layer)"
 
     def begin(self) -> Lines:
-        yield "    if _r is not True and _r.watch.tangents:"
+        yield "    if _mode is not True and _mode.watch.tangents:"
         yield f"        {self.again}"
 
     def taken(self, p: Place) -> Lines:
@@ -95,12 +95,12 @@ class DualWriter(Writer):
 
     def taken_each(self, name: str, p: Place) -> Lines:
         if self.moving:
-            yield f"    _t{p.value[2:]} = _tuple([_x._tangent for _x in {name}])"
+            yield f"    {self._tangent(p)} = _tuple([_each._tangent for _each in {name}])"
 
     @staticmethod
     def _tangent(p: Place) -> str:
         """The local variable of the tangent of an operand."""
-        return f"_t{p.value[2:]}"
+        return f"_tangent{p.suffix}"
 
     def _tangent_of(self, p: Place) -> str:
         """The text of the tangent of a parameter: None, or a tuple with that of each element."""
@@ -125,7 +125,7 @@ class DualWriter(Writer):
     def _test(self, p: Place) -> str:
         """The test whether a parameter has a tangent."""
         if p.status == "many":
-            return f"_any([_x is not None for _x in {self._tangent(p)}])"
+            return f"_any([_each is not None for _each in {self._tangent(p)}])"
         return " or ".join(
             f"{self._tangent(q)} is not None" for q in p.parts or (p,) if q in self.moving
         )
@@ -142,19 +142,19 @@ class DualWriter(Writer):
         ]
         apart = f"{values}, {tuple_text(tangents)}"
         top = self.first(self.main)
-        generally = f"return _finish(_op, _library, {apart}, _y, {top}, {roles})"
+        generally = f"return _finish(_op, _library, {apart}, _ans, {top}, {roles})"
         r = getattr(self.result, "_elem", None)
         if op.outputs != () or type(self.result) is not self.common["_Dual"]:
             yield f"    {generally}"
             return
-        array = "_kinds.get(_type(_y)) is not _library"
-        yield f"    if {array}{' and not _isinstance(_y, _Layer)' if self.deep else ''}:"
+        array = "_kinds.get(_type(_ans)) is not _library"
+        yield f"    if {array}{' and not _isinstance(_ans, _Layer)' if self.deep else ''}:"
         yield f"        {generally}"
         assert r is not None
         if not self.is_certain():
-            yield f"    if _y.dtype != {self.name(r.dtype)}:"
+            yield f"    if _ans.dtype != {self.name(r.dtype)}:"
             yield f"        {generally}"
-        yield "    _t = None"
+        yield "    _tangent = None"
         moving = [n for n, p in self.places.items() if self._moves(p)]
         if op.kind != "nondifferentiable" and r.floating and moving:
             yield f"    if {' or '.join(self._test(self.places[n]) for n in moving)}:"
@@ -163,28 +163,29 @@ class DualWriter(Writer):
 
     def wrapped(self, r: Any) -> Lines:
         op = self.op
-        yield "    _d = _new(_Dual)"
-        yield "    _d._array = _y"
-        yield "    _d._tangent = _t"
-        layers = ["_isinstance(_y, _Layer)"] * self.deep
+        yield "    _result = _new(_Dual)"
+        yield "    _result._array = _ans"
+        yield "    _result._tangent = _tangent"
+        layers = ["_isinstance(_ans, _Layer)"] * self.deep
         # a Tensor may be among the arguments of a third party's rule
-        layers += ["_isinstance(_t, _Layer)"] * (self.high or not self.ours)
+        layers += ["_isinstance(_tangent, _Layer)"] * (self.high or not self.ours)
         if layers:
-            yield f"    _n = {' or '.join(layers)}"
-        at = f"{self.name(r.base)}.at(_e.run, _e.level, {'_n' if layers else False}, _Dual)"
-        same = f"_e if _n is _e.layered else {at}" if layers else "_e"
-        yield f"    _d._elem = {same if r.base is self.elem.base else at}"
+            yield f"    _layered = {' or '.join(layers)}"
+        deep = "_layered" if layers else False
+        at = f"{self.name(r.base)}.at(_elem.run, _elem.level, {deep}, _Dual)"
+        same = f"_elem if _layered is _elem.layered else {at}" if layers else "_elem"
+        yield f"    _result._elem = {same if r.base is self.elem.base else at}"
         first = next(iter(op.roles))
         based = self.places.get(first)
         if (op.view is True or self.plain_key) and based is not None and based.status == "own":
-            yield from self.based_on("_d", first)
+            yield from self.based_on("_result", first)
             return
-        yield "    _d._cell = []"
-        yield "    _d._view = None"
+        yield "    _result._cell = []"
+        yield "    _result._view = None"
         if op.view and op.view is not True:
             top = self.first(self.main)
-            yield f"    _tie(_op, {tuple_text(op.roles)}, (_d,), {top}, False)"
-        yield "    return _d"
+            yield f"    _tie(_op, {tuple_text(op.roles)}, (_result,), {top}, False)"
+        yield "    return _result"
 
     # ----- The tangent -----
 
@@ -202,21 +203,21 @@ class DualWriter(Writer):
             }.get(op.kind)
         )
         if made is None:  # also without a rule, which it explains
-            yield f"{pad}_t, = _pushed(_op, _library, {apart}, (_y,))"
+            yield f"{pad}_tangent, = _pushed(_op, _library, {apart}, (_ans,))"
             return
         if not self.high and self.ours:
             yield from made(moving, pad)
             return
         if self.high:
             yield f"{pad}_bound = _library.bound"
-        yield f"{pad}_o = _go_outside(None)"
+        yield f"{pad}_before = _go_outside(None)"
         yield f"{pad}try:"
         yield from made(moving, pad + "    ")
         yield f"{pad}finally:"
-        yield f"{pad}    _come_back(_o)"
+        yield f"{pad}    _come_back(_before)"
         if self.high:
-            yield f"{pad}if _isinstance(_t, _Tensor):"
-            yield f"{pad}    _t = _strip(_t)"
+            yield f"{pad}if _isinstance(_tangent, _Tensor):"
+            yield f"{pad}    _tangent = _strip(_tangent)"
 
     def elementwise(self, moving: Sequence[str], pad: str) -> Lines:
         """The sum of the terms of all arguments that have a tangent."""
@@ -228,52 +229,52 @@ class DualWriter(Writer):
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            yield f"{inner}_g = {f'_layer({t})' if self.high else t}"
+            yield f"{inner}_arg_tangent = {f'_layer({t})' if self.high else t}"
             if p.elem.base is not base:
-                yield f"{inner}if _g.dtype != _y.dtype:"
-                yield f"{inner}    _g = {self.xp}.astype(_g, _y.dtype)"
+                yield f"{inner}if _arg_tangent.dtype != _ans.dtype:"
+                yield f"{inner}    _arg_tangent = {self.xp}.astype(_arg_tangent, _ans.dtype)"
             yield from self.term(n, inner)
             if n == moving[0]:
-                yield f"{inner}_t = _u"
+                yield f"{inner}_tangent = _term"
             else:
-                yield f"{inner}_t = _u if _t is None else _t + _u"
-        tests = ["_t.dtype != _y.dtype"] * (other or not self.ours)
+                yield f"{inner}_tangent = _term if _tangent is None else _tangent + _term"
+        tests = ["_tangent.dtype != _ans.dtype"] * (other or not self.ours)
         if self.several or not self.ours:
             part = ""
             if self.ours and len(moving) == len(self.arrays):
                 part = " or ".join(f"{self._tangent(self.places[n])} is None" for n in moving)
             if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
-                tests.append(f"{f'({part}) and ' if part else ''}_t.shape != _y.shape")
+                tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
         if tests:
             yield f"{pad}if {' or '.join(tests)}:"
-            yield f"{pad}    _t = _fitted({self.xp}, _t, _y, _op)"
+            yield f"{pad}    _tangent = _fitted({self.xp}, _tangent, _ans, _op)"
 
     def term(self, n: str, pad: str) -> Lines:
-        """The term of an argument, whose tangent is `_g`, as `_u`."""
+        """The term of an argument, whose tangent is `_arg_tangent`, as `_term`."""
         op = self.op
         assert not isinstance(op.vjp, Rule)
         rule = op.vjp.get(n)
         if rule is None:
-            yield f"{pad}_u = {self.name(missing_rule(op, n))}()"
+            yield f"{pad}_term = {self.name(missing_rule(op, n))}()"
             return
         if not callable(rule.fn):
-            yield f"{pad}_u = {scaled('_g', rule.fn, self.xp, self.name)}"
+            yield f"{pad}_term = {scaled('_arg_tangent', rule.fn, self.xp, self.name)}"
             return
         if "g" not in rule.takes:
             # partial derivatives at raw arrays are computed from these
-            yield f"{pad}_u = {self.rule_text(rule, raw=not self.deep)}"
+            yield f"{pad}_term = {self.rule_text(rule, raw=not self.deep)}"
             for a in arrays_taken(op, rule.takes) if self.high else ():
                 if self.places[a].status == "const":  # its version cell is needed further in
-                    yield f"{pad}if _u is {self.places[a].value}:"
-                    yield f"{pad}    _u = {self.places[a].x}"
-            yield f"{pad}_u = _g * _u"
+                    yield f"{pad}if _term is {self.places[a].value}:"
+                    yield f"{pad}    _term = {self.places[a].x}"
+            yield f"{pad}_term = _arg_tangent * _term"
             return
         if self.several or not self.ours:
-            yield f"{pad}if _g.shape != _y.shape:"
-            yield f"{pad}    _g = {self.xp}.broadcast_to(_g, _y.shape)"
-        yield f"{pad}_u = {self.rule_text(rule)}"
+            yield f"{pad}if _arg_tangent.shape != _ans.shape:"
+            yield f"{pad}    _arg_tangent = {self.xp}.broadcast_to(_arg_tangent, _ans.shape)"
+        yield f"{pad}_term = {self.rule_text(rule)}"
         if not self.ours:
-            yield f"{pad}_u = _shaped({self.xp}, _u, _y.shape, _op, False, {n!r})"
+            yield f"{pad}_term = _shaped({self.xp}, _term, _ans.shape, _op, False, {n!r})"
 
     def rule_text(self, rule: Rule, raw: bool = False) -> str:
         """The call of a rule; `raw`: on the raw arrays, although a tangent may be a layer."""
@@ -292,21 +293,21 @@ class DualWriter(Writer):
                     yield f"{pad}    {self.name(missing_rule(op, n))}()"
                 continue
             if p.status == "many":
-                pairs = f"_zip({p.value}, {self.tangents[n]})"
-                each = f"{self._zero('_v')} if _u is None else _u for _v, _u in {pairs}"
+                each = f"{self._zero('_value')} if _each is None else _each"
+                each += f" for _value, _each in _zip({p.value}, {self.tangents[n]})"
                 text = (
                     f"_tuple([{each}])"
                     if n in moving
-                    else f"_tuple([_zero(_xp, _v) for _v in {p.value}])"
+                    else f"_tuple([_zero(_xp, _value) for _value in {p.value}])"
                 )
             elif p.status == "list":
                 text = tuple_text(self._moved(q, False) for q in p.parts)
             else:
                 text = self._moved(p, moving == [n])
-            moved[n] = f"_m{n}" if self.high else text
+            moved[n] = f"_moved_{n}" if self.high else text
             if self.high:
                 yield f"{pad}{moved[n]} = {text}"
-        yield f"{pad}_t = {self.applied(moved)}"
+        yield f"{pad}_tangent = {self.applied(moved)}"
         yield from self.conformed(pad)
 
     def _moved(self, p: Place, only: bool) -> str:
@@ -332,7 +333,7 @@ class DualWriter(Writer):
         self.scope["_raw"] = raw_function(self.library, self.op.name)
         raw = call_text(self.op, "_raw", self.values() | dict(moved))
         tests = [
-            f"_any([_isinstance(_v, _Layer) for _v in {text}])"
+            f"_any([_isinstance(_value, _Layer) for _value in {text}])"
             if self.places[n].parts
             else f"_isinstance({text}, _Layer)"
             for n, text in moved.items()
@@ -346,9 +347,10 @@ class DualWriter(Writer):
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            total = "_added(_t, _u)" if self.high else "_t + _u"
-            yield f"{inner}_u = {self.applied({n: t})}"
-            yield f"{inner}_t = {'_u' if n == moving[0] else f'_u if _t is None else {total}'}"
+            total = "_added(_tangent, _term)" if self.high else "_tangent + _term"
+            yield f"{inner}_term = {self.applied({n: t})}"
+            first = n == moving[0]
+            yield f"{inner}_tangent = _term{'' if first else f' if _tangent is None else {total}'}"
         yield from self.conformed(pad)
 
     def by_rule(self, moving: Sequence[str], pad: str) -> Lines:
@@ -356,18 +358,19 @@ class DualWriter(Writer):
         rule = self.op.jvp
         assert rule is not None
         t = self._tangent(self.places[moving[0]])
-        yield f"{pad}_g = {f'_layer({t})' if self.high else t}"
-        yield f"{pad}_t = {self.rule_text(rule)}"
+        yield f"{pad}_arg_tangent = {f'_layer({t})' if self.high else t}"
+        yield f"{pad}_tangent = {self.rule_text(rule)}"
         if self.ours:
-            yield f"{pad}if _t is not None and (_t.dtype != _y.dtype or _t.shape != _y.shape):"
-            yield f"{pad}    _t = _conform({self.xp}, _t, _y, _op)"
+            differs = "_tangent.dtype != _ans.dtype or _tangent.shape != _ans.shape"
+            yield f"{pad}if _tangent is not None and ({differs}):"
+            yield f"{pad}    _tangent = _conform({self.xp}, _tangent, _ans, _op)"
         yield from self.conformed(pad)
 
     def conformed(self, pad: str) -> Lines:
         """Check the tangents of a third party's operation, whose shape and dtype may be wrong."""
         if not self.ours:
-            xp = "(_bound if _isinstance(_t, _Layer) else _xp)" if self.high else "_xp"
-            yield f"{pad}_t = _conform({xp}, _t, _y, _op)"
+            xp = "(_bound if _isinstance(_tangent, _Layer) else _xp)" if self.high else "_xp"
+            yield f"{pad}_tangent = _conform({xp}, _tangent, _ans, _op)"
 
 
 class _RuleTexts(PlaceTexts):
@@ -375,10 +378,10 @@ class _RuleTexts(PlaceTexts):
 
     def __init__(self, writer: DualWriter, high: bool) -> None:
         tangents = ("g", "t", *(f"t_{x}" for x in writer.op.arrays))
-        given = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_g")}
+        given = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_arg_tangent")}
         computed = "_compute(_op, {name!r}, {taken})"
-        result = "_layer(_y)" if high else "_y"
-        super().__init__(writer, given, result, computed, "_constant(_library, {x}, _y)")
+        result = "_layer(_ans)" if high else "_ans"
+        super().__init__(writer, given, result, computed, "_constant(_library, {x}, _ans)")
         self.high = high
         self.values = writer.outer() if high else writer.values()
 

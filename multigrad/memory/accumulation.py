@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from .. import locks
 from ..core.aliasing import last_change, note_write
 from ..core.graph import AccumulateGrad, GradCell, Node
-from ..core.level import Layer, innermost
+from ..core.level import Layer
 from ..core.tensor import Tensor, _new, element_of, wrap_at
 from ..errors import GradientError, kind
 from ..provided import wanted
 from .old_values import before_write
+from .views import keepable, unwritable
 
 if TYPE_CHECKING:
     from ..core.passes import Pass
@@ -43,7 +44,7 @@ def accumulate(node: AccumulateGrad, box: list[Any], p: Pass) -> Tensor | None:
     transformation, a gradient is a value like all others: it may be an argument on the user's
     memory, or saved by operations that used it. So the sum is a new Tensor, as in a recorded pass.
     """
-    leaf = node.tensor()
+    leaf: Tensor | None = node.tensor()
     if leaf is None or not node.enabled:
         return None
     cell = node.cell
@@ -95,18 +96,6 @@ def outer_leaf(g: Layer) -> str:
     )
 
 
-def keepable(holder: Tensor, value: Any) -> None:
-    """Raise if `holder` or its .grad must not keep `value`.
-
-    For example, a Tensor from outside of a trace must not keep a tracer; `take_ownership` of
-    immutable libraries checks that.
-    """
-    library = holder._elem.library
-    x = innermost(value)
-    if not library.mutable and not isinstance(x, Layer):
-        library.take_ownership(library.xp, x, innermost(holder))
-
-
 def _plain(array: Any, leaf: Tensor) -> Tensor:
     elem = leaf._elem
     if array.dtype != elem.dtype:  # sums of arrays in another byte order have the machine's
@@ -139,8 +128,6 @@ def _add_in_place(before: Tensor, g: Any) -> None:
         try:
             total += g
         except ValueError as error:  # the user's own array, which .grad was set to
-            from .views import unwritable
-
             raise unwritable(before, "adding to .grad", error) from error
         if not library.mutable:
             total = library.take_ownership(library.xp, total, old)

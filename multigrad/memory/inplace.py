@@ -31,6 +31,7 @@ from .views import (
     check_value,
     fitted,
     is_part,
+    keepable,
     make_room,
     move_retained,
     permit,
@@ -108,7 +109,7 @@ def _in_place(
 
 def add_to_view(t: Tensor, g: Any) -> None:
     total = t._array + g
-    accumulation.keepable(t, total)
+    keepable(t, total)
     place = Location(t)
     before_write(t._cell)
     t._put(write(t, place, place.part, t._array, total, "backward"))

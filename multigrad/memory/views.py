@@ -44,7 +44,6 @@ from ..dispatch.general import accepts, general, is_basic_key, recording_at, run
 from ..errors import GradientError
 from ..observe import gate
 from ..registry import OPS, Op
-from .accumulation import keepable
 from .old_values import before_write
 
 # Which writes are allowed
@@ -306,6 +305,18 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
                 keepable(root, new)
         root._put(laid_out(new, root._array) if isinstance(new, Layer) else new)
     return value if part else root._array
+
+
+def keepable(holder: Tensor, value: Any) -> None:
+    """Raise if `holder` or its .grad must not keep `value`.
+
+    For example, a Tensor from outside of a trace must not keep a tracer; `take_ownership` of
+    immutable libraries checks that.
+    """
+    library = holder._elem.library
+    x = innermost(value)
+    if not library.mutable and not isinstance(x, Layer):
+        library.take_ownership(library.xp, x, innermost(holder))
 
 
 def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:

@@ -436,14 +436,14 @@ class TestInAProcess:
         [
             (
                 "lines = writer.TensorWriter.finish\n"
-                "writer.TensorWriter.finish = lambda self: (x.replace('_m.next = (_n0_0, _n0_1, )', '_m.next = _n0_0')"
+                "writer.TensorWriter.finish = lambda self: (x.replace('_node.next = (_node0_0, _node0_1, )', '_node.next = _node0_0')"
                 " for x in lines(self))",
                 "stack(",
             ),
             (
                 "lines = writer.TensorWriter.finish\n"
                 "writer.TensorWriter.common['_shared'] = [7]\n"
-                "writer.TensorWriter.finish = lambda self: (x.replace('_c = []', '_c = _shared')"
+                "writer.TensorWriter.finish = lambda self: (x.replace('_cell = []', '_cell = _shared')"
                 " for x in lines(self))",
                 "result._cell: the version cell is not shared",
             ),

@@ -4,9 +4,11 @@ written from.
 
 from __future__ import annotations
 
+import ast
 import gc
 import inspect
 import linecache
+import re
 import traceback
 import weakref
 from typing import Any
@@ -72,7 +74,7 @@ class TestTracebacks:
             x @ x.T
         with pytest.raises(ValueError, match="matmul") as caught:
             x @ x
-        assert "_y = _fn(" in frames(caught.value)[1].line
+        assert "_ans = _fn(" in frames(caught.value)[1].line
 
     def test_inspect_finds_the_source(self, xp):
         assert inspect.getsource(xp.sin).startswith("def sin(x, /):")
@@ -161,6 +163,22 @@ def use(xp: Any) -> Any:
         xp.thrice(x)
     p.key_averages()
     return values(g)
+
+
+def test_variables_say_what_they_hold(xp):
+    """No text calls a variable by a letter: tracebacks and debuggers show it to users."""
+    declare(3.0)
+    use(xp)
+    x = xp.ones((2, 3), requires_grad=True)
+    xp.sum(xp.stack([x, x * 2.0])).backward()
+    xp.unstack(x)[0].sum().backward()
+    mg.func.hessian(lambda x: xp.sum(xp.concat([x, x * x])))(x.detach().array[0, :])
+    texts = ["".join(lines[2]) for name, lines in linecache.cache.items() if name[:1] == "<"]
+    nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored -= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    assert len(texts) > 10 and "_ans" in stored
+    assert not {name for name in stored if re.fullmatch(r"_*[A-Za-z][0-9_]*", name)}
 
 
 def declare(factor: float, **kwargs: Any) -> Any:

@@ -4,20 +4,13 @@ derivatives. Each as the unrolled loop does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
-from loop_programs import near, unrolled
+from loop_programs import ORDERS, START, XS, Run, near, unrolled
 
 import multigrad as mg
 from multigrad import func
-
-XS = np.arange(1.0, 4.0)
-START = np.array(0.3)
-A = np.array(0.7)
-Run = Callable[..., Any]
 
 
 def kept(function: Any) -> Any:
@@ -92,30 +85,6 @@ def tape(a: Any, run: Run) -> Any:
         return c * a - 0.1 * mg.autograd.grad(leaf * leaf * x, [leaf])[0], None
 
     return run(body, START, XS)[0]
-
-
-def on_the_tape(f: Any) -> Any:
-    w = mg.asarray(A, requires_grad=True)
-    return mg.autograd.grad(mg.autograd.grad(f(w), [w], create_graph=True)[0], [w])[0].numpy()
-
-
-def a_transformation_on_the_tape(f: Any) -> Any:
-    w = mg.asarray(A, requires_grad=True)
-    return mg.autograd.grad(func.grad(f)(w), [w])[0].numpy()
-
-
-ORDERS: dict[str, Callable[[Any], Any]] = {
-    "value": lambda f: f(A),
-    "grad": lambda f: func.grad(f)(A),
-    "grad of grad": lambda f: func.grad(func.grad(f))(A),
-    "third": lambda f: func.grad(func.grad(func.grad(f)))(A),
-    "jvp of grad": lambda f: func.jvp(func.grad(f), (A,), (A,))[1],
-    "grad of jvp": lambda f: func.grad(lambda a: func.jvp(f, (a,), (2.0 * A,))[1])(A),
-    "vmap of grad": lambda f: func.vmap(func.grad(f))(np.stack([A, 0.5 * A])),
-    "grad of vmap": lambda f: func.grad(lambda a: mg.sum(func.vmap(f)(a)))(np.stack([A, 0.5 * A])),
-    "tape": on_the_tape,
-    "grad on the tape": a_transformation_on_the_tape,
-}
 
 
 @pytest.mark.parametrize(
