@@ -69,7 +69,8 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
         else x
         for i, (x, t) in enumerate(zip(outs, moved, strict=True))
     ]
-    return application.raised(Applied(output, state), lifted, inner, values)
+    left = state if application.inner else None
+    return application.raised(Applied(output, left), lifted, inner, values)
 
 
 def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> Ctx:

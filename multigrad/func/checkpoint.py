@@ -281,21 +281,19 @@ class _Call(saved.Keeper):
 
     def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> saved.Saved:
         number = len(self.handles)
-        handle = saved.Saved(self, name, number, cell)
+        x = saved.handle(self, name, number, cell)
         if self.latest is not None:
             self.latest[number] = value
-        self.handles.append(ref(handle))
+        self.handles.append(ref(x))
         self.saves.append((name, value.shape, value.dtype))
-        return handle
+        return x
 
     def sources(self, x: saved.Saved) -> list[tuple[Any, bool]]:
         return [source for argument in tree.leaves(self.given) for source in argument.sources()]
 
     def unpack(self, x: saved.Saved) -> Any:
-        return self.fetch(x.data)
-
-    def fetch(self, number: int) -> Any:
-        """The array of this number, computed again if necessary."""
+        """The array, computed again if necessary."""
+        number: int = x.data
         if self.latest is not None and number in self.latest:
             return self.latest[number]
         p = backward.current.get()
@@ -422,7 +420,7 @@ class _Second(saved.Keeper):
             self.cells.append((cell, tick(), number))
         if number == self.last:
             raise _Enough
-        return saved.Saved(self, name, value, cell)
+        return saved.handle(self, name, value, cell)
 
 
 _CONSTANT = (

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import ref
 
 from .. import locks, observe
+from ..core.aliasing import last_write
 from ..core.element import SCALARS
 from ..core.graph import Node, flat_cells, written_after
 from ..core.level import Layer
@@ -146,7 +147,9 @@ class OldValues(Keeper):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if node.cells is not None and not node.exchanged:
-            self.note(node)
+            self.fresh.append(ref(node))
+            if len(self.fresh) > self._few:
+                self._forget()
 
     recorded_alone = recorded
 
@@ -205,6 +208,8 @@ FEW = 1000
 
 def noted(holder: Node | Saved) -> None:
     """Report a holder that saved arrays without hooks to the OldValues of this context, if any."""
+    if isinstance(holder, Saved):
+        holder.seq = last_write[0]
     for observer in observe.watching():
         if isinstance(observer, OldValues):
             observer.note(holder)

@@ -13,7 +13,6 @@ from typing import Any
 
 from .. import observe
 from ..core import grad_mode, graph
-from ..core.aliasing import last_write
 from ..core.element import SCALARS, mixed
 from ..core.graph import (
     FREED,
@@ -45,6 +44,7 @@ Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 Copy = Callable[[Any], Any]
 """Makes a copy of an array."""
 
+_new: Any = object.__new__
 slot: Any = Node.__dict__["saved"]
 """The slot `saved` of a node, even if its class overrides the attribute."""
 
@@ -126,19 +126,17 @@ class Saved:
     name    the name of the operation that saved it
     data    what the keeper has in its place
     cell    the version cell of its memory
-    seq     the time of the last write before it was saved
+    seq     the time of the last write before it was saved, if it is kept unchanged
     """
 
     __slots__ = ("__weakref__", "cell", "data", "keeper", "name", "seq")
+    keeper: Any
+    name: str
+    data: Any
+    cell: list[int]
+    seq: int
     shell: NestedLayer | None = None
     """The layers around the raw arrays of a nested value."""
-
-    def __init__(self, keeper: Keeper | None, name: str, data: Any, cell: list[int]) -> None:
-        self.keeper = keeper
-        self.name = name
-        self.data = data
-        self.cell = cell
-        self.seq = last_write[0]
 
     @property
     def parts(self) -> list[Saved]:
@@ -192,6 +190,18 @@ class SavedNested(Saved):
         return put_together(self.shell, iter([part.unpack() for part in self.parts]))
 
 
+def handle(
+    keeper: Keeper | None, name: str, data: Any, cell: list[int], kind: type[Saved] = Saved
+) -> Saved:
+    """A handle with this state. A call of the class with these arguments would take longer."""
+    x: Saved = _new(kind)
+    x.keeper = keeper
+    x.name = name
+    x.data = data
+    x.cell = cell
+    return x
+
+
 def packed(keeper: Keeper | None, name: str, t: Tensor) -> Saved:
     """Let a keeper have the value of a Tensor."""
     x = t._array
@@ -206,7 +216,7 @@ def packed_raw(keeper: Keeper | None, name: str, value: Any, cell: list[int]) ->
     """Let a keeper have a value with this version cell that has no history of the base level."""
     if not isinstance(value, Layer):
         return (
-            Saved(None, name, value, cell)
+            handle(None, name, value, cell)
             if keeper is None
             else keeper.pack(name, value, cell, None)
         )
@@ -214,9 +224,9 @@ def packed_raw(keeper: Keeper | None, name: str, value: Any, cell: list[int]) ->
     cells: list[list[int]] = []
     shell = taken_apart(value, arrays, cells, cell)
     parts = [packed_raw(keeper, name, x, c) for x, c in zip(arrays, cells, strict=True)]
-    whole = SavedNested(keeper, name, parts, cell)
+    whole: Any = handle(keeper, name, parts, cell, SavedNested)
     whole.shell = shell
-    return whole
+    return whole  # type: ignore[no-any-return]
 
 
 # Keepers
@@ -268,41 +278,44 @@ class Keeper(Observer):
         of      an object that may hold the array as its value
         result  the result of the operation, the first Tensor
         """
-        known = isinstance(of, Layer) and of._array is value
-        return packed_raw(self, node.rule.op.name, value, of._cell if known else [])
+        cell = of._cell if isinstance(of, Layer) and of._array is value else []
+        name = node.rule.op.name
+        if isinstance(value, Layer):
+            return packed_raw(self, name, value, cell)
+        return self.pack(name, value, cell, None)
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         self.look(operands)
         saved, rule = stored(node), node.rule
         if not saved or node.exchanged or _is_left(self):
             return
-        outs: Any = (result,) if isinstance(result, Tensor) else result
-        first: Tensor = next(t for t in outs if isinstance(t, Tensor))
+        alone = isinstance(result, Tensor)
+        first: Tensor = result if alone else next(t for t in result if isinstance(t, Tensor))
         if not self.wants(rule.op.name, first._elem.level):
             return
-        values = list(saved)
+        values: Any = None
         for i, at, source in _arrays(rule):
             value = saved[i]
+            of: Any = operands[at] if at >= 0 else None if source[0] == "in" else result
             if type(value) is tuple:
-                of = operands[at] if at >= 0 else () if source[0] == "in" else outs
-                values[i] = tuple(
-                    self._kept(node, v, s, x, first)
-                    for v, s, x in zip(
-                        value,
-                        _sources(source, value),
-                        of if isinstance(of, (tuple, list)) else (None,) * len(value),
-                        strict=True,
-                    )
+                each = of if isinstance(of, (tuple, list)) else (None,) * len(value)
+                x: Any = tuple(
+                    v
+                    if not hasattr(v, "dtype") or type(y) in SCALARS
+                    else self.keep(node, v, s, y, first)
+                    for v, s, y in zip(value, _sources(source, value), each, strict=True)
                 )
+            elif type(of) in SCALARS or not hasattr(value, "dtype"):
+                continue
             else:
-                of = operands[at] if at >= 0 else None if source[0] == "in" else outs[source[1]]
-                values[i] = self._kept(node, value, source, of, first)
-        if any(x is not value for x, value in zip(values, saved, strict=True)):
+                if of is result and not alone:
+                    of = result[source[1]]
+                x = self.keep(node, value, source, of, first)
+            if values is None:
+                values = list(saved)
+            values[i] = x
+        if values is not None:
             _exchange(node, values)
-
-    def _kept(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Any:
-        plain = not hasattr(value, "dtype") or type(of) in SCALARS
-        return value if plain else self.keep(node, value, source, of, result)
 
 
 def _sources(source: Any, values: tuple[Any, ...]) -> Sequence[Any]:
@@ -371,18 +384,21 @@ class Pair(Keeper):
             raise mixed("saved tensor unpack_hook", library, t._elem.library)
         if type(t) is not Tensor:
             t._check()
-        return innermost(t)
+        x = t._array
+        return innermost(x) if isinstance(x, Layer) else x
 
     def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Saved:
         if result._elem.run is not None or isinstance(value, Layer):
             return super().keep(node, value, source, of, result)
-        known = isinstance(of, Tensor) and of._array is value
-        if known and source[0] == "in" and type(of._node) is AccumulateGrad:
+        if not isinstance(of, Tensor) or of._array is not value:
+            t = _shown(node, value, source)
+        elif source[0] == "in" and type(of._node) is AccumulateGrad:
             return self._packed(of)
-        # not `of` itself: this may be an in-place operation, which is about to change it
-        t = _shown(node, value, source)
-        if known:
-            t._cell = of._cell
+        else:
+            # not `of` itself: this may be an in-place operation, which is about to change it
+            t = _new(Tensor)
+            t._array, t._elem, t._cell = value, of._elem, of._cell
+            t._node = _history(node, *source) if of._elem.floating else None
         kept = self._packed(t, own=True)
         t._node = None  # the hook's value must not refer back to the node
         return kept
@@ -410,7 +426,7 @@ class Pair(Keeper):
             )
         # a Tensor of the user may get a node in an in-place operation
         kept = t.data if data is t and not own else data
-        return Saved(self, "", (kept, t._elem.library), t._cell)
+        return handle(self, "", (kept, t._elem.library), t._cell)
 
 
 def enter(keeper: Keeper) -> None:
@@ -488,7 +504,8 @@ def _unpacked(node: Node) -> Any:
         return None
     values = list(saved)
     for i, _, _ in _arrays(node.rule):
-        values[i] = _opened(saved[i])
+        x = saved[i]
+        values[i] = x.keeper.unpack(x) if type(x) is Saved else _opened(x)
     return node.rule.together(values)
 
 
