@@ -23,7 +23,7 @@ from .. import observe, tree
 from ..backward import run as backward
 from ..core import grad_mode, level
 from ..core.aliasing import climb
-from ..core.element import is_array
+from ..core.element import SCALARS, is_array
 from ..core.graph import changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.nested import put_together
@@ -268,6 +268,8 @@ class _Call(saved.Keeper):
     def look(self, operands: Sequence[Any]) -> None:
         used, start = self.used, self.start
         for x in operands:
+            if type(x) in SCALARS:
+                continue
             if type(x) is not Tensor or (node := x._node) is None or node.seq < start:
                 for y in _older((x,), start):
                     if id(y._cell) not in used:
@@ -382,7 +384,7 @@ class _Second(saved.Keeper):
 
     def look(self, operands: Sequence[Any]) -> None:
         for x in operands:
-            if type(x) is not Tensor or x._cell:
+            if type(x) not in SCALARS and (type(x) is not Tensor or x._cell):
                 for y in _older((x,), self.start):
                     if y._cell and self.refused is None:
                         self._refuse(y)

@@ -43,8 +43,8 @@ def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
 
 def _keeps_old(node: Node, cell: list[int], copied: Copy) -> bool:
     """Whether a node keeps copies; False if what it keeps has changed meanwhile."""
-    given, saved, rule = node.cells, stored(node), node.rule
-    if saved is None or not any(c is cell for c in flat_cells(given)):
+    cells, saved, rule = node.cells, stored(node), node.rule
+    if saved is None or not any(c is cell for c in flat_cells(cells)):
         return True
     places = [i for i, source in enumerate(rule.sources) if source is not None]
     # the cells of index arrays follow the others
@@ -52,8 +52,8 @@ def _keeps_old(node: Node, cell: list[int], copied: Copy) -> bool:
     values = list(saved)
     for i, nested in zip(places, tracked(node), strict=False):
         values[i] = _kept(values[i], nested, cell, copied)
-    left = without(given, cell, [])
-    if node.cells is not given:  # what ran in between, such as a signal handler, has written
+    left = without(cells, cell, [])
+    if node.cells is not cells:  # what ran in between, such as a signal handler, has written
         return False
     node.cells = left
     store(node, values)

@@ -120,36 +120,44 @@ def _is_on(value: Any, cells: Any, cell: list[int]) -> bool:
 
 
 class Saved:
-    """A raw array, or any value, that was saved for a backward pass.
+    """A value that was saved for a backward pass.
+
+    Of a nested value the raw arrays are kept one by one, as constants of the base level. So keepers
+    work inside a transformation, after its end, and under any other, and histories and tangents are
+    preserved.
 
     keeper  who decides how it is kept; None: it is kept unchanged
     name    the name of the operation that saved it
-    data    what the keeper has in its place
+    data    what the keeper has in its place; of a nested value the handles of its raw arrays
     cell    the version cell of its memory
+    shell   the layers of a nested value, without its raw arrays, else None
     seq     the time of the last write before it was saved, if it is kept unchanged
     """
 
-    __slots__ = ("__weakref__", "cell", "data", "keeper", "name", "seq")
+    __slots__ = ("__weakref__", "cell", "data", "keeper", "name", "seq", "shell")
     keeper: Any
     name: str
     data: Any
     cell: list[int]
+    shell: NestedLayer | None
     seq: int
-    shell: NestedLayer | None = None
-    """The layers around the raw arrays of a nested value."""
 
     @property
-    def parts(self) -> list[Saved]:
+    def parts(self) -> Sequence[Saved]:
         """The handles of its raw arrays."""
-        return [self]
+        parts: Sequence[Saved] = (self,) if self.shell is None else self.data
+        return parts
 
     @property
     def cells(self) -> tuple[list[int], ...]:
         """The version cells that matter to it."""
-        return (self.cell,)
+        own = (self.cell,)
+        return own if self.shell is None else (*own, *(part.cell for part in self.parts))
 
     def unpack(self) -> Any:
         """The value that was saved."""
+        if self.shell is not None:
+            return put_together(self.shell, iter([part.unpack() for part in self.parts]))
         return self.data if self.keeper is None else self.keeper.unpack(self)
 
     def again(self, value: Any) -> Saved:
@@ -168,37 +176,16 @@ class Saved:
             self.cell = []
 
 
-class SavedNested(Saved):
-    """A nested value, whose raw arrays are kept one by one, as constants of the base level.
-
-    So keepers work inside a transformation, after its end, and under any other, and histories and
-    tangents are preserved. `data` is the list of the handles of the arrays.
-    """
-
-    __slots__ = ("shell",)
-
-    @property
-    def parts(self) -> list[Saved]:
-        parts: list[Saved] = self.data
-        return parts
-
-    @property
-    def cells(self) -> tuple[list[int], ...]:
-        return (self.cell, *(part.cell for part in self.parts))
-
-    def unpack(self) -> Any:
-        return put_together(self.shell, iter([part.unpack() for part in self.parts]))
-
-
 def handle(
-    keeper: Keeper | None, name: str, data: Any, cell: list[int], kind: type[Saved] = Saved
+    keeper: Keeper | None, name: str, data: Any, cell: list[int], shell: NestedLayer | None = None
 ) -> Saved:
     """A handle with this state. A call of the class with these arguments would take longer."""
-    x: Saved = _new(kind)
+    x: Saved = _new(Saved)
     x.keeper = keeper
     x.name = name
     x.data = data
     x.cell = cell
+    x.shell = shell
     return x
 
 
@@ -224,9 +211,7 @@ def packed_raw(keeper: Keeper | None, name: str, value: Any, cell: list[int]) ->
     cells: list[list[int]] = []
     shell = taken_apart(value, arrays, cells, cell)
     parts = [packed_raw(keeper, name, x, c) for x, c in zip(arrays, cells, strict=True)]
-    whole: Any = handle(keeper, name, parts, cell, SavedNested)
-    whole.shell = shell
-    return whole  # type: ignore[no-any-return]
+    return handle(keeper, name, parts, cell, shell)
 
 
 # Keepers
@@ -505,7 +490,8 @@ def _unpacked(node: Node) -> Any:
     values = list(saved)
     for i, _, _ in _arrays(node.rule):
         x = saved[i]
-        values[i] = x.keeper.unpack(x) if type(x) is Saved else _opened(x)
+        alone = type(x) is Saved and x.shell is None
+        values[i] = x.keeper.unpack(x) if alone else _opened(x)
     return node.rule.together(values)
 
 
