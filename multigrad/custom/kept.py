@@ -20,16 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..core.computed import following
 from ..core.element import Library, is_array
-from ..core.graph import Node, describe, edge, modified, tick, written_after
+from ..core.graph import Node, edge, tick
 from ..core.level import Layer, Transformation
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, alias, wrap, wrap_at, wrap_in
+from ..core.tensor import Tensor, wrap, wrap_at, wrap_in
 from ..errors import GradientError
-from ..memory import old_values, saved
 from ..registry import Op
-
-if TYPE_CHECKING:
-    from .node import BackwardCFunction
 
 OP = Op(
     "Function",
@@ -52,7 +48,7 @@ PUBLIC = "multigrad.autograd.function"
 """The module from which users import the classes of this package."""
 
 
-# Saved values
+# The ctx
 
 
 class FunctionCtx:
@@ -151,51 +147,6 @@ class Ctx(FunctionCtx):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
         return self._saved()
-
-
-class Slot:
-    """A saved array of a ctx.
-
-    saved     its value
-    source    its history: a node, or its number if it is an output
-    original  a weak reference to the Tensor
-    computed  whether forward computed it from its inputs, and it is not an output
-    """
-
-    __slots__ = ("computed", "elem", "original", "saved", "source")
-
-    def __init__(
-        self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False
-    ) -> None:
-        self.computed = computed
-        self.elem = t._elem
-        self.source = source
-        self.original: Callable[[], Tensor | None] = weakref.ref(t)
-        name = ctx._rule.__name__
-        keeper = saved.in_force(name, ctx._level, (t,))
-        if keeper is not None:
-            self.saved = saved.packed(keeper, name, t)
-        else:
-            self.saved = saved.handle(None, name, t._array, t._cell)
-            old_values.noted(self.saved)
-
-    def unpack(self, ctx: BackwardCFunction) -> Tensor:
-        """The Tensor that was saved, or one of the same value and history."""
-        node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
-        x = self.saved
-        if x.keeper is None and written_after(x.cell, ctx._seq):
-            raise modified(describe(self.elem.library, x.data, node), x.cell, ctx._seq)
-        t = self.original()
-        if t is None or t._node is not node or t._array is not x.data:
-            t = wrap_in(self.elem.run, self.elem.level, x.unpack())
-            if x.keeper is None:
-                t._cell = x.cell
-            t._node = node
-        return ctx._refusing(t) if self.computed else t
-
-    def pack_by(self, hooks: saved.Hooks, ctx: BackwardCFunction) -> None:
-        """Let a pair of hooks pack the array."""
-        self.saved = saved.by_hooks(hooks, self.saved, lambda: alias(self.unpack(ctx)))
 
 
 # Intermediate results of forward

@@ -24,7 +24,8 @@ from ...core.graph import (
 )
 from ...core.level import Layer
 from ...core.tensor import Tensor
-from ...custom.kept import FunctionCtx, Slot
+from ...custom.kept import FunctionCtx
+from ...custom.node import Slot
 from ...dispatch.names import meanings
 from ...memory import saved as _saved
 from .provenance import Output, Site, dtype_name, note_of, output_of
