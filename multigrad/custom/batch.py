@@ -18,8 +18,8 @@ from ..dispatch.conform import conform_gradient
 from ..dispatch.general import same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .definition import Applied, Definition, ctx_class, no_setup, no_vmap
-from .kept import Ctx, each, lowered, rebuilt, value_in
+from .definition import Applied, Definition, call_forward, ctx_class, no_vmap
+from .kept import Ctx, call_backward, each, lowered, rebuilt, value_in
 
 if TYPE_CHECKING:
     from .function import Application
@@ -249,13 +249,7 @@ class Vmapped(Definition):
         ]
         self.arguments = [tuple(x.shape) if is_array(x) else None for x in layers]
         user = Ctx(ctx.needs_input_grad)
-        n = len(layers) - len(self.names)
-        given, named = layers[:n], dict(zip(self.names, layers[n:], strict=True))
-        if rule.setup_context is not no_setup:
-            output = rule.forward(*given, **named)
-            rule.setup_context(user, tuple(layers), output)
-        else:
-            output = rule.forward(user, *given, **named)
+        output = call_forward(rule, self.names, user, layers)
         if user.dirty_tensors:
             raise GradientError(
                 f"{rule.__name__}: mark_dirty is not supported inside vmap with "
@@ -287,12 +281,8 @@ class Vmapped(Definition):
 
     def backward(self, ctx: Any, *grads: Any) -> Any:
         def pulled(user: Ctx, run: Transformation) -> list[Any]:
-            given = [None if g is None else batch(strip(g), run) for g in grads]
-            rule = self.rule
-            output = (
-                rule._backward()(user, given)
-                if rule.boxed_grads_call
-                else rule._backward()(user, *given)
+            output = call_backward(
+                self.rule, user, [None if g is None else batch(strip(g), run) for g in grads]
             )
             results = list(each(output))
             for i, (g, shape, mine) in enumerate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -57,6 +57,20 @@ class Definition:
 
     def _backward(self) -> Callable[..., Any]:
         return self.backward
+
+
+def call_forward(rule: Any, names: tuple[str, ...], ctx: Any, values: Sequence[Any]) -> Any:
+    """Call the user's forward, and setup_context if it is defined.
+
+    names  the names of the last arguments
+    """
+    n = len(values) - len(names)
+    named = dict(zip(names, values[n:], strict=True)) if names else {}
+    if rule.setup_context is no_setup:
+        return rule.forward(ctx, *values[:n], **named)
+    output = rule.forward(*values[:n], **named)
+    rule.setup_context(ctx, tuple(values), output)
+    return output
 
 
 def new_ctx_class(name: str, **attributes: Any) -> type[BackwardCFunction]:

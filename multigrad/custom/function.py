@@ -36,7 +36,7 @@ from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
 from ..tracebacks import blamed, fold
 from .batch import under_batch
-from .definition import Applied, new_ctx_class, no_setup, no_vmap
+from .definition import Applied, call_forward, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
 from .kept import PUBLIC, Computed, Ctx, FunctionCtx, each, lowered, with_error
 from .node import BackwardCFunction, mode_in_backward
@@ -377,7 +377,7 @@ class Application:
 
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
         """Call forward with recording off at the level of the ctx, the level that users see."""
-        rule, names, computed = self.rule, self.names, ctx._computed
+        computed = ctx._computed
         # a forward around this one may need to know what is computed
         off = None if computed is not None or following.get() is not None else False
         before = undo()
@@ -388,13 +388,7 @@ class Application:
                     computed.next = ctx._next
                     _mark_inputs(computed, values)
             own_switch().set(off)
-            n = len(values) - len(names)
-            given, named = values[:n], dict(zip(names, values[n:], strict=True)) if names else {}
-            if rule.setup_context is no_setup:
-                return rule.forward(ctx, *given, **named)
-            output = rule.forward(*given, **named)
-            rule.setup_context(ctx, tuple(values), output)
-            return output
+            return call_forward(self.rule, self.names, ctx, values)
         finally:
             try:
                 settle(before[0])

@@ -361,6 +361,12 @@ def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
     return inner
 
 
+def call_backward(rule: Any, ctx: Any, grads: Sequence[Any]) -> Any:
+    """Call the user's backward."""
+    backward = rule._backward()
+    return backward(ctx, list(grads)) if rule.boxed_grads_call else backward(ctx, *grads)
+
+
 def each(output: Any) -> tuple[Any, ...]:
     """The outputs of an operation, which is a tuple if there are several."""
     return output if isinstance(output, tuple) else (output,)

@@ -61,6 +61,7 @@ from .kept import (
     Ctx,
     FunctionCtx,
     Mover,
+    call_backward,
     computed_in,
     movers,
     refusing,
@@ -567,12 +568,7 @@ class BackwardCFunction(FunctionCtx):
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward."""
-        rule = self._rule
-        return (
-            rule._backward()(self, list(grads))
-            if rule.boxed_grads_call
-            else rule._backward()(self, *grads)
-        )
+        return call_backward(self._rule, self, grads)
 
     def apply_jvp(self, *tangents: Any) -> Any:
         """Call the user's jvp."""
