@@ -182,7 +182,7 @@ def _lookup(name: str) -> tuple[Any, bool]:
 
     Only a function that is the same for every default backend can be stored.
     """
-    from .dispatch.fast import function_of
+    from .dispatch.functions import function_of
 
     op = registry.OPS.get(name)
     if op is not None and op.arrays and op.chapter not in ("creation", "data_type"):

@@ -18,9 +18,9 @@ from .core.element import Library
 from .core.level import Layer, Standing
 from .core.surface import Surface
 from .core.tensor import Tensor
-from .dispatch import creation, fast
+from .dispatch import creation, functions
 from .dispatch import general as dispatch
-from .dispatch.fast import function_of
+from .dispatch.functions import function_of
 from .dispatch.general import BOUNDS, is_fixed
 from .memory import copying, inplace, views
 from .observe import WRITE, as_given, gate
@@ -114,7 +114,7 @@ def install(op: Op) -> None:
     """
     global _fast_getitem
     if op.name == "getitem":
-        _fast_getitem = fast.make_function(op, key_is_plain=True)
+        _fast_getitem = functions.make_function(op, key_is_plain=True)
     if op.operator:
         _install_operator(op)
     with keeping:
@@ -150,7 +150,7 @@ def _install_methods(op: Op) -> None:
 
 
 def _plain_method(op: Op) -> Callable[..., Any]:
-    function = fast.make_function(op, op.name, method=True)
+    function = functions.make_function(op, op.name, method=True)
     if op.name != "conj":
         return function
 
@@ -204,16 +204,16 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _install_operator(op: Op) -> None:
     stem = op.operator
     Surface._define(
-        f"__{stem}__", _Lazy(f"__{stem}__", lambda: fast.make_function(op, operator=True))
+        f"__{stem}__", _Lazy(f"__{stem}__", lambda: functions.make_function(op, operator=True))
     )
     if stem not in _REFLECTED:
         return
     Surface._define(
         f"__r{stem}__",
-        _Lazy(f"__r{stem}__", lambda: fast.make_function(op, reflected=True, operator=True)),
+        _Lazy(f"__r{stem}__", lambda: functions.make_function(op, reflected=True, operator=True)),
     )
     direct = inplace.DIRECT[stem]
-    function = fast.make_function(op, operator=True)
+    function = functions.make_function(op, operator=True)
 
     def augmented(self: Tensor, other: Any, /) -> Any:
         try:

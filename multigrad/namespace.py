@@ -21,10 +21,10 @@ from .core.element import Library
 from .core.foreign_names import FUNCTIONS, hint
 from .core.level import Layer, innermost, running
 from .core.tensor import Tensor, wrap_new
-from .dispatch import codegen, creation, fast, generated, runners, settings
+from .dispatch import codegen, creation, functions, generated, runners, settings
 from .dispatch import general as dispatch
 from .dispatch.explaining import failed
-from .dispatch.fast import function_of
+from .dispatch.functions import function_of
 from .errors import nearest
 from .observe import gate
 from .provided import provide
@@ -508,7 +508,7 @@ def declare_standard() -> None:
 
 
 def _fill() -> None:
-    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook
+    if _changed not in registry.listeners:  # an interrupt may have ended a plugin's hook
         creation.declare()
         for op in list(OPS.values()):
             methods.install(op)
@@ -524,7 +524,7 @@ def _changed(op: Op) -> None:
     """
     element.forget()
     runners.forget()
-    fast.forget(op)
+    functions.forget(op)
     methods.install(op)
 
 

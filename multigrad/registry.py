@@ -323,7 +323,7 @@ in the table, and while it drops the objects of a replaced operation. The check 
 a signal handler may run after each call, and replace the operation.
 """
 
-_listeners: list[Callable[[Op], None]] = []
+listeners: list[Callable[[Op], None]] = []
 
 
 def on_declaration(listener: Callable[[Op], None]) -> None:
@@ -331,7 +331,7 @@ def on_declaration(listener: Callable[[Op], None]) -> None:
 
     The engine drops what it has generated from an earlier declaration.
     """
-    _listeners.append(listener)
+    listeners.append(listener)
 
 
 def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
@@ -347,7 +347,7 @@ def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
             OPS[op.name] = before[op.name]
     forget_remembered()
     for op in changed:
-        for listener in _listeners:
+        for listener in listeners:
             listener(before.get(op.name, op))
 
 
@@ -673,13 +673,14 @@ def _declare(
                 "need an annotation, as in 'x: array'."
             )
     more = {
-        n: _rule(name, n, fn, roles, outs, residual=True) for n, fn in (residuals or {}).items()
+        n: checked_rule(name, n, fn, roles, outs, residual=True)
+        for n, fn in (residuals or {}).items()
     }
     _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
     _check_derived(name, arrays, (*roles, *(outs or ()), *more), outs)
 
     def rule(what: str, fn: Any, **how: Any) -> Rule:
-        checked = _rule(name, what, fn, roles, outs, more=tuple(more), **how)
+        checked = checked_rule(name, what, fn, roles, outs, more=tuple(more), **how)
         return replace(
             checked,
             materialize=materialize,
@@ -729,7 +730,7 @@ def _note(op: Op, known: Op | None) -> None:
         forget_remembered()
         if known.module != op.module:
             OVERRIDDEN.setdefault(op.name, known.module)
-    for listener in _listeners:
+    for listener in listeners:
         listener(op)
 
 
@@ -1041,7 +1042,7 @@ def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, s
     return inspect.Signature(parameters), roles
 
 
-def _rule(
+def checked_rule(
     op: str,
     what: str,
     fn: Any,

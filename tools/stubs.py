@@ -24,7 +24,7 @@ from writing import write_or_check
 import multigrad as mg
 from multigrad import extend, methods
 from multigrad.core import element
-from multigrad.dispatch.fast import parameters_text
+from multigrad.dispatch.functions import parameters_text
 from multigrad.namespace import CONSTANTS
 from multigrad.registry import OPS, Op
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.element import is_array
-from ..core.grad_mode import _Mode
+from ..core.grad_mode import ModeContext
 from ..core.level import Layer, Transformation, enter_duals, outside
 from ..core.level import dual_levels as _entered
 from ..core.tensor import Tensor, wrap, wrap_new
@@ -73,7 +73,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         enter_duals(outer)
 
 
-class dual_level(_Mode):
+class dual_level(ModeContext):
     """Context manager and decorator: a level of forward mode. `as` gives its number.
 
     Levels nest.

@@ -185,7 +185,7 @@ def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) ->
                 f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument "
                 f"{argument!r}: {has}."
             )
-        registry._rule(
+        registry.checked_rule(
             op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise"
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.level import Layer
 from ..dispatch.creation import asarray
-from ..dispatch.fast import function_of
+from ..dispatch.functions import function_of
 from ..namespace import Namespace
 from ..registry import OPS
 

@@ -2,7 +2,7 @@
 
 A call looks up the programs of its key (see leaves.py) and runs the one that ran last. If a guard
 misses, it runs the program that expects the new answer, or records another one. A program that has
-run gets a generated function (fast.py), which is tried before a key is made.
+run gets a generated function (callers.py), which is tried before a key is made.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..observe import gate
 from ..program import Missed, Program, Torn
 from ..registry import when_replaced
 from ..tracebacks import blamed, fold
-from . import checks, fast, listing
-from .fast import MISSED
+from . import callers, checks, listing
+from .callers import MISSED
 from .leaves import Arguments, Statics, raw
 from .recording import Aside
 from .taking import Entry, Variant, take
@@ -76,8 +76,8 @@ class Compiled(Generic[P, R]):
     def _forget(self) -> None:
         self._entries: dict[Any, Entry] = {}
         self._warned: set[str] = set()
-        self._hot: tuple[fast.Caller, ...] = ()
-        self._callers: dict[Variant, fast.Caller] = {}
+        self._hot: tuple[callers.Caller, ...] = ()
+        self._callers: dict[Variant, callers.Caller] = {}
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -244,7 +244,7 @@ class Compiled(Generic[P, R]):
                 if call is None:
                     # it must not keep this function alive, which keeps it
                     after = partial(_after, weakref.ref(self))
-                    call = fast.caller(self._name, after, entry, variant)
+                    call = callers.caller(self._name, after, entry, variant)
                     self._callers[variant] = call
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 

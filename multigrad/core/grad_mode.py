@@ -64,7 +64,7 @@ Before = tuple[Switch, Any, Any, Any]
 """What a context manager restores: a grad mode, its value, the gate before and after."""
 
 
-class _Mode:
+class ModeContext:
     """A grad mode as a context manager and a decorator of functions, generators, coroutines."""
 
     mode: bool = True
@@ -128,7 +128,7 @@ class _Mode:
             _restore(variable, mode, token)
         self._outer.pop()
 
-    def clone(self) -> _Mode:
+    def clone(self) -> ModeContext:
         """Another context manager like this one."""
         return type(self)()
 
@@ -160,7 +160,7 @@ def _restore(variable: Switch, mode: Any, token: Token[Any]) -> None:
     _set(variable.changed(True if gate is Token.MISSING else gate, mode))
 
 
-class no_grad(_Mode):
+class no_grad(ModeContext):
     """Context manager and decorator: operations are not recorded, results do not require grad.
 
     Same as torch.no_grad.
@@ -169,7 +169,7 @@ class no_grad(_Mode):
     mode = False
 
 
-class enable_grad(_Mode):
+class enable_grad(ModeContext):
     """Context manager and decorator: operations are recorded, also inside no_grad.
 
     Same as torch.enable_grad.
@@ -178,7 +178,7 @@ class enable_grad(_Mode):
     mode = True
 
 
-class inference_mode(_Mode):
+class inference_mode(ModeContext):
     """Context manager and decorator: same as no_grad if `mode` is true, else same as enable_grad.
 
     PyTorch's further restriction, that such results cannot be saved for a backward pass, does not
@@ -193,11 +193,11 @@ class inference_mode(_Mode):
         self.mode = not self.enabled
         super().__enter__()
 
-    def clone(self) -> _Mode:
+    def clone(self) -> ModeContext:
         return type(self)(self.enabled)
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(ModeContext):
     """Set the mode to `mode` at once, and restore the former one when used as a context manager.
 
     Same as torch.set_grad_enabled.
@@ -232,7 +232,7 @@ class set_grad_enabled(_Mode):
             variable.set(mode)
         return super().__call__(function)
 
-    def clone(self) -> _Mode:
+    def clone(self) -> ModeContext:
         return type(self)(self.mode)
 
 

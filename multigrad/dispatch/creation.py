@@ -25,7 +25,7 @@ from ..provided import provide
 from ..registry import OPS, Op, linear
 from ..tracebacks import entry
 from .explaining import failed
-from .fast import function_of
+from .functions import function_of
 from .general import recording_at
 from .settings import OPTIONAL_FLAG, check_one, flag
 

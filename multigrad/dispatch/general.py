@@ -467,7 +467,7 @@ def record(
                     "standard's, so the gradient would be lost. Convert the operand first, or "
                     "detach() the argument that requires grad."
                 )
-            node = _attach(op, needs, inner, edges, cells, ans, [t])
+            node = attach(op, needs, inner, edges, cells, ans, [t])
             if mode is not True:
                 mode.recorded(node, tuple(values), t)
         elif not recorded:
@@ -484,7 +484,7 @@ def record(
         and any(isinstance(t, Tensor) and t._elem.floating for t in tensors)
         and (needs := needs_of(op, edges)) is not None
     ):
-        made = _attach(op, needs, inner, edges, cells, ans, tensors)
+        made = attach(op, needs, inner, edges, cells, ans, tensors)
     elif not recorded:
         _mark(op, edges, tensors)
     result = named(op, same_structure(ans, tensors))
@@ -581,7 +581,7 @@ def is_fixed(k: slice) -> bool:
     return type(k.start) in BOUNDS and type(k.stop) in BOUNDS and type(k.step) in BOUNDS
 
 
-def _attach(
+def attach(
     op: Op,
     needs: Any,
     inner: Sequence[Any],
@@ -638,7 +638,9 @@ def backend_rules(op: Op, library: Library) -> Any:
     materialize = all(rule.materialize for rule in known.values())
     own = {
         a: replace(
-            registry._rule(op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"),
+            registry.checked_rule(
+                op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"
+            ),
             materialize=materialize,
         )
         for a, fn in library.backend.rules[op.name].items()

@@ -33,7 +33,7 @@ LONGEST = 8
 """The number of runners for one key."""
 
 
-class Held:
+class Budget:
     """The bytes of the runners of all keys, the oldest first, which BOUND limits.
 
     entries  bytes by table and key
@@ -57,7 +57,7 @@ class Held:
             table.dropped += table.found.pop(key, None) is not None
 
 
-held = Held()
+budget = Budget()
 _met: WeakSet[type] = WeakSet()
 """The classes in keys that were met once, of those that the program may make in a loop."""
 
@@ -121,7 +121,7 @@ class Table:
                 after.runner = made
             else:
                 return
-            held.add(self, key, size)
+            budget.add(self, key, size)
 
     def forget(self) -> None:
         """Drop all runners."""
@@ -180,8 +180,8 @@ def forget() -> None:
     with keeping:
         for table in _all():
             table.forget()
-        held.entries.clear()
-        held.bytes = 0
+        budget.entries.clear()
+        budget.bytes = 0
 
 
 def report() -> list[tuple[str, int, int, int, int, int]]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..registry import Op, per_operation
 
 
-class Kind(NamedTuple):
+class Setting(NamedTuple):
     """A kind of settings.
 
     types     the types that need no further test
@@ -57,28 +57,28 @@ def _is_length(x: Any) -> bool:
 
 
 _WHOLE = frozenset((int, type(None)))
-FLAG = Kind(
+FLAG = Setting(
     frozenset((bool,)), "({n} is False or {n} is True)", _is_flag, "a bool. Pass True or False"
 )
-OPTIONAL_FLAG = Kind(
+OPTIONAL_FLAG = Setting(
     frozenset((bool, type(None))),
     "({n} is None or {n} is False or {n} is True)",
     _is_flag,
     "a bool or None. Pass True, False or None",
 )
-AXIS = Kind(
+AXIS = Setting(
     _WHOLE,
     "({n} is None or type({n}) is int or type({n}) is tuple)",
     _is_axis,
     "an integer, a tuple of integers, or None. Pass the number of the axis, as in {n}=0",
 )
-INTEGER = Kind(
+INTEGER = Setting(
     _WHOLE,
     "({n} is None or type({n}) is int)",
     _is_integer,
     "an integer. Pass it as in {n}=1",
 )
-LENGTHS = Kind(
+LENGTHS = Setting(
     _WHOLE,
     "({n} is None or isinstance({n}, (int, tuple)))",
     _is_length,
@@ -105,9 +105,9 @@ OTHER = ("tensordot.axes", "linalg.tensordot.axes", "einsum.optimize", "to_backe
 
 
 @per_operation
-def kinds(op: Op) -> dict[str, Kind]:
+def kinds(op: Op) -> dict[str, Setting]:
     """The settings of an operation whose types are checked. Plugins check their own."""
-    found: dict[str, Kind] = {}
+    found: dict[str, Setting] = {}
     if not op.module.startswith("multigrad."):
         return found
     for name, p in op.signature.parameters.items():
@@ -140,7 +140,7 @@ def flag(function: str, name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_one(function: str, name: str, value: Any, kind: Kind) -> None:
+def check_one(function: str, name: str, value: Any, kind: Setting) -> None:
     """Raise TypeError if the value of one setting has a wrong type."""
     if type(value) in kind.types or kind.accepts(value):
         return

@@ -44,7 +44,7 @@ def renew_by(function: Callable[[Any], Any], cls: type) -> None:
     fresh[cls] = function
 
 
-class Place(NamedTuple):
+class Operand(NamedTuple):
     """An operand in the text of a runner.
 
     x       the text of the operand itself
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     status  what kind of operand it is, a name of the list below
     layer   whether its value is an array object
     elem    its Element, or that of raw arrays of its dtype
-    parts   the Places of the elements of a list; of a long list, one that stands for all
+    parts   the Operands of the elements of a list; of a long list, one that stands for all
 
     own     an array object of the level of the operation
     const   a Tensor of the base level without a history, if the operation has a higher level
@@ -69,7 +69,7 @@ class Place(NamedTuple):
     status: str
     layer: bool = False
     elem: Any = None
-    parts: tuple[Place, ...] = ()
+    parts: tuple[Operand, ...] = ()
 
     @property
     def suffix(self) -> str:
@@ -167,8 +167,8 @@ def by_value(x: Any) -> Any:
     return type(x), x  # the dtypes of two libraries may be equal, or warn when they are compared
 
 
-def place_of(x: str, value: str, given: Any, top: Any) -> Place | None:
-    """The Place of the operand `given` of an operation at the level of `top`.
+def operand_of(x: str, value: str, given: Any, top: Any) -> Operand | None:
+    """The Operand of the operand `given` of an operation at the level of `top`.
 
     None if only the general path handles such an operand.
     """
@@ -182,20 +182,20 @@ def place_of(x: str, value: str, given: Any, top: Any) -> Place | None:
         if own.level == elem.level:
             if own.run is not elem.run or own.kind.cls is not elem.kind.cls:
                 return None
-            return Place(x, value, "own", isinstance(given._array, Layer), own)
+            return Operand(x, value, "own", isinstance(given._array, Layer), own)
         if own.run is None and given._node is None:
-            return Place(x, value, "const", False, own)
-        return Place(x, value, "layer", True, own)
+            return Operand(x, value, "const", False, own)
+        return Operand(x, value, "layer", True, own)
     if given is None:
-        return Place(x, x, "none")
+        return Operand(x, x, "none")
     if kind in SCALARS:
-        return Place(x, x, "scalar")
+        return Operand(x, x, "scalar")
     if element.by_type.get(kind) is library:
-        return Place(x, x, "raw", False, library.element(given.dtype))
+        return Operand(x, x, "raw", False, library.element(given.dtype))
     return None
 
 
-def guards_of(p: Place, main: Place, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
+def guards_of(p: Operand, main: Operand, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
     """The tests of what the key leaves open about an operand.
 
     main  the operand whose Element is `_elem` in the text

@@ -33,7 +33,7 @@ from .names import Texts, metadata
 from .pullbacks import conforms, pullback_of
 from .residuals import compute_while_recording
 from .settings import kinds
-from .signature import LONG, Place, fresh, guards_of, place_of
+from .signature import LONG, Operand, fresh, guards_of, operand_of
 
 Lines = Iterator[str]
 
@@ -50,7 +50,7 @@ class Unwritten(Exception):
 def inner_function(op: Op) -> Callable[..., Any]:
     """The function of an operation for the next inner values.
 
-    Provided by dispatch/fast.py.
+    Provided by dispatch/functions.py.
     """
     raise NotImplementedError
 
@@ -68,7 +68,7 @@ def dynamic_rule(rules: dict[Any, Any], op: Op, needs: Any, elem: Element) -> An
 class Writer:
     """The text of a runner while it is written.
 
-    places  the operands
+    operands  the operands, by the name of their parameter
     texts   the expressions of all parameters as the library gets them
     deep    whether some value is an array object, so that multigrad's function is called
     ours    whether the operation is one of multigrad's
@@ -105,24 +105,24 @@ class Writer:
         self.library = library = top._elem.library
         self.scope: dict[str, Any] = {"_library": library, "_xp": library.xp}
         self.again = f"return _general(_op, {tuple_text(op.roles)})"
-        self.places: dict[str, Place] = {}
+        self.operands: dict[str, Operand] = {}
         self.texts: dict[str, str] = {}
         self.objects: dict[str, Any] = {}
-        self.keyed: tuple[Place, ...] = ()
+        self.keyed: tuple[Operand, ...] = ()
         self.entries: tuple[Any, ...] = ()
         self.head: list[str] = []
         self.tests: list[str] = []
         for i, (name, role) in enumerate(op.roles.items()):
             x = values[i]
             if role == "array":
-                self.places[name] = self._placed(name, f"_value{i}", x)
+                self.operands[name] = self._operand(name, f"_value{i}", x)
             elif role == "arrays":
-                self.places[name] = self._list(name, f"_value{i}", x)
+                self.operands[name] = self._list(name, f"_value{i}", x)
             elif name == "key" and not plain_key:
                 self.texts[name] = self._key(x)
             else:
                 self.texts[name] = self._setting(name, f"_value{i}", x)
-        self.all = [p for q in self.places.values() for p in (q.parts or (q,))]
+        self.all = [p for q in self.operands.values() for p in (q.parts or (q,))]
         self.own = [p for p in (*self.all, *self.keyed) if p.status == "own"]
         if not self.own:
             raise Unwritten
@@ -134,48 +134,50 @@ class Writer:
 
     # ----- Operands -----
 
-    def _placed(self, x: str, value: str, given: Any) -> Place:
-        place = place_of(x, value, given, self.top)
-        if place is None:
+    def _operand(self, x: str, value: str, given: Any) -> Operand:
+        operand = operand_of(x, value, given, self.top)
+        if operand is None:
             raise Unwritten
         self.objects[x] = given
-        return place
+        return operand
 
-    def _list(self, name: str, value: str, given: Any) -> Place:
+    def _list(self, name: str, value: str, given: Any) -> Operand:
         if given is None:
-            return Place(name, name, "none")
+            return Operand(name, name, "none")
         if len(given) <= LONG:
             parts = [
-                self._placed(f"_item{value.removeprefix('_value')}_{j}", f"{value}_{j}", y)
+                self._operand(f"_item{value.removeprefix('_value')}_{j}", f"{value}_{j}", y)
                 for j, y in enumerate(given)
             ]
             self.head.append(f"{tuple_text(p.x for p in parts)} = {name}")
             text = tuple_text(p.value for p in parts)
-            return Place(name, text, "list", any(p.layer for p in parts), None, tuple(parts))
+            return Operand(name, text, "list", any(p.layer for p in parts), None, tuple(parts))
         self.long = name
-        one = self._placed("_each", "_each._array", given[0])
+        one = self._operand("_each", "_each._array", given[0])
         alike = {getattr(y, "_elem", None) for y in given} == {one.elem}
         if one.status != "own" or not alike or one.layer:
             raise Unwritten
-        return Place(name, value, "many", False, None, (one,))
+        return Operand(name, value, "many", False, None, (one,))
 
     def _key(self, key: Any) -> str:
         """The text of the value of an indexing key, which may have arrays in it."""
         self.entries = entries = key if type(key) is tuple else (key,)
         self.is_tuple = type(key) is tuple
-        places, texts = [], []
+        operands, texts = [], []
         for i, x in enumerate(entries):
             name = f"key[{i}]" if self.is_tuple else "key"
             kind = type(x)
             if x is None or x is Ellipsis or kind in (int, slice, bool):
-                places.append(Place(name, name, "none"))
+                operands.append(Operand(name, name, "none"))
             else:
-                place = self._placed(name, f"{name}._array", x)
-                if place.status not in ("raw", "const", "own") or place.layer:
+                operand = self._operand(name, f"{name}._array", x)
+                if operand.status not in ("raw", "const", "own") or operand.layer:
                     raise Unwritten
-                places.append(place._replace(value=name) if place.status == "raw" else place)
-            texts.append(places[-1].value)
-        self.keyed = tuple(places)
+                operands.append(
+                    operand._replace(value=name) if operand.status == "raw" else operand
+                )
+            texts.append(operands[-1].value)
+        self.keyed = tuple(operands)
         return self.key_text(texts)
 
     def key_text(self, texts: Sequence[str]) -> str:
@@ -235,7 +237,7 @@ class Writer:
             yield f"    if not ({' and '.join(guards)}):"
             yield f"        return _next(_mode, {', '.join(self.op.roles)})"
         yield from self.begin()
-        for name, p in self.places.items():
+        for name, p in self.operands.items():
             if p.status == "many":
                 yield f"    {p.value} = _tuple([_each._array for _each in {name}])"
                 yield from self.taken_each(name, p)
@@ -257,7 +259,7 @@ class Writer:
     def guards(self) -> Lines:
         """The tests at the beginning."""
         yield from self.tests
-        for name, p in self.places.items():
+        for name, p in self.operands.items():
             if p.status == "many":
                 if not self.based:
                     yield f"_all([_each._elem is _elem for _each in {name}])"
@@ -268,39 +270,39 @@ class Writer:
         for q, x in zip(self.keyed, self.entries, strict=True):
             yield from self.guard(q, x)
 
-    def guard(self, p: Place, given: Any) -> Lines:
+    def guard(self, p: Operand, given: Any) -> Lines:
         yield from guards_of(p, self.main, given, self.name)
 
     def begin(self) -> Lines:
         """What is done before operands are taken apart."""
         yield from ()
 
-    def kept(self, p: Place) -> str:
+    def kept(self, p: Operand) -> str:
         """The value of an array object of a lower level."""
         return p.x
 
-    def taken(self, p: Place) -> Lines:
+    def taken(self, p: Operand) -> Lines:
         """Take apart what an operand has besides its value."""
         yield from ()
 
-    def taken_each(self, name: str, p: Place) -> Lines:
+    def taken_each(self, name: str, p: Operand) -> Lines:
         """The same for the elements of a long list."""
         yield from ()
 
     def values(self) -> dict[str, str]:
         """The expressions of the values of all parameters."""
-        return self.texts | {n: p.value for n, p in self.places.items()}
+        return self.texts | {n: p.value for n, p in self.operands.items()}
 
     def called(self) -> dict[str, str]:
         """The expressions of what is passed to the function."""
         return self.expressed(self._called)
 
-    def expressed(self, of: Callable[[Place], str]) -> dict[str, str]:
+    def expressed(self, of: Callable[[Operand], str]) -> dict[str, str]:
         """The expressions of all parameters, if `of` is that of an operand."""
         key = {"key": self.key_text([of(p) for p in self.keyed])} if self.keyed else {}
-        return self.texts | key | {n: of(p) for n, p in self.places.items()}
+        return self.texts | key | {n: of(p) for n, p in self.operands.items()}
 
-    def _called(self, p: Place) -> str:
+    def _called(self, p: Operand) -> str:
         """Beside an array object, a Tensor of the base level is passed on.
 
         Nodes further in take its cell.
@@ -309,7 +311,7 @@ class Writer:
             return tuple_text(map(self._called, p.parts))
         return p.x if self.deep and p.status == "const" else p.value
 
-    def first(self, p: Place) -> str:
+    def first(self, p: Operand) -> str:
         """The text of an operand, the first of a long list."""
         return p.x if p.x != "_each" else f"{self.long}[0]"
 
@@ -322,7 +324,7 @@ class Writer:
             arrays = [
                 f"_isinstance({p.value}, _float)" for p in self.all if p.array and not p.layer
             ]
-            for (n, p), x in zip(self.places.items(), self.given, strict=False):
+            for (n, p), x in zip(self.operands.items(), self.given, strict=False):
                 if p.status == "scalar" and type(x) is complex and arrays:
                     values[n] = f"(_xp.asarray({n}) if {' or '.join(arrays)} else {n})"
         yield f"    _ans = {call_text(self.op, '_fn', values)}"
@@ -365,7 +367,7 @@ class Writer:
         return fixed and r.floating and all(base is r.base for base in others)
 
 
-class PlaceTexts(Texts):
+class OperandTexts(Texts):
     """The expressions for the names of rules in a runner.
 
     scalar  the text of a Python scalar `{x}` as an array, or ""
@@ -375,41 +377,41 @@ class PlaceTexts(Texts):
         self, writer: Writer, given: dict[str, str], ans: str, computed: str, scalar: str
     ) -> None:
         super().__init__(writer.op, given, writer.values(), ans, computed)
-        self.places, self.scalar = writer.places, scalar
+        self.operands, self.scalar = writer.operands, scalar
         self.library, self.name = writer.library, writer.name
 
     def argument(self, name: str) -> str:
-        place = self.places.get(name)
+        operand = self.operands.get(name)
         if (
-            place is not None
-            and place.value == place.x
-            and place.status == "scalar"
+            operand is not None
+            and operand.value == operand.x
+            and operand.status == "scalar"
             and self.scalar
         ):
-            return self.scalar.format(x=place.x)
+            return self.scalar.format(x=operand.x)
         return super().argument(name)
 
     def metadata(self, name: str, what: str) -> str:
-        place = self.places[name]
-        if place.status == "many":
-            one = self._of(place.parts[0]._replace(value="_each"), what)
-            return f"_tuple([{one} for _each in {place.value}])"
-        if place.status == "list":
-            return tuple_text(self._of(p, what) for p in place.parts)
-        return self._of(place, what)
+        operand = self.operands[name]
+        if operand.status == "many":
+            one = self._of(operand.parts[0]._replace(value="_each"), what)
+            return f"_tuple([{one} for _each in {operand.value}])"
+        if operand.status == "list":
+            return tuple_text(self._of(p, what) for p in operand.parts)
+        return self._of(operand, what)
 
-    def _of(self, place: Place, what: str) -> str:
+    def _of(self, operand: Operand, what: str) -> str:
         if what == "scalar":
-            return place.x if place.status == "scalar" else "None"
-        if not place.array:
+            return operand.x if operand.status == "scalar" else "None"
+        if not operand.array:
             return "None"
         if what == "dtype":
-            return self.name(place.elem.dtype)
+            return self.name(operand.elem.dtype)
         if what == "shape":
-            return f"{place.value}.shape"
-        if place.layer:
-            return f"_metadata({place.value}, {what!r})"
-        return f"{self.name(getattr(self.library, what))}(_xp, {place.value})"
+            return f"{operand.value}.shape"
+        if operand.layer:
+            return f"_metadata({operand.value}, {what!r})"
+        return f"{self.name(getattr(self.library, what))}(_xp, {operand.value})"
 
 
 class TensorWriter(Writer):
@@ -456,7 +458,7 @@ class TensorWriter(Writer):
             if records and (not self.plain or r.floating)
             else []
         )
-        self.many = any(p.status == "many" for p in self.places.values())
+        self.many = any(p.status == "many" for p in self.operands.values())
 
     def _view(self) -> Any:
         op = self.op
@@ -480,14 +482,14 @@ class TensorWriter(Writer):
         compared = op.operator in ("lt", "le", "gt", "ge", "eq", "ne")
         arrays = elem.floating and not self.deep and len(op.arrays) == 2
         if made is not None and arrays and (op.kind == "elementwise" or compared):
-            for i, (n, p) in enumerate(list(self.places.items())):
+            for i, (n, p) in enumerate(list(self.operands.items())):
                 if p.status == "scalar" and type(self.given[i]) in (float, int):
                     dtype = self.name(elem.dtype)
                     yield f"    _value{i} = {self.name(made)}(_xp, {p.x}, {dtype}, None)"
-                    self.places[n] = p._replace(value=f"_value{i}")
+                    self.operands[n] = p._replace(value=f"_value{i}")
         yield from super().call()
 
-    def _called(self, p: Place) -> str:
+    def _called(self, p: Operand) -> str:
         # the function of pow looks at the scalar, as its rule does
         return p.x if p.status == "scalar" and self.op.name == "pow" else super()._called(p)
 
@@ -496,32 +498,32 @@ class TensorWriter(Writer):
             yield "    if _mode is not True:"
             yield f"        _mode.looked({tuple_text(self.op.roles)})"
 
-    def kept(self, p: Place) -> str:
+    def kept(self, p: Operand) -> str:
         # the node may save it
         return f"{p.x}._frozen()" if p.elem.kind.cls is None else p.x
 
-    def node(self, p: Place) -> str:
+    def node(self, p: Operand) -> str:
         """The local variable of the node of an operand."""
         return f"_node{p.suffix}"
 
-    def taken(self, p: Place) -> Lines:
+    def taken(self, p: Operand) -> Lines:
         if p in self.edges:
             yield f"    {self.node(p)} = {p.x}._node"
 
-    def taken_each(self, name: str, p: Place) -> Lines:
+    def taken_each(self, name: str, p: Operand) -> Lines:
         if self.edges:
             yield f"    _node{p.suffix} = _tuple([_each._node for _each in {name}])"
 
     # ----- What the general path takes -----
 
-    def nodes_text(self, p: Place) -> str:
+    def nodes_text(self, p: Operand) -> str:
         if p.status == "many":
             return f"_node{p.suffix}" if self.edges else f"(None,) * {len(p.parts)}"
         if p.status == "list":
             return tuple_text(map(self.nodes_text, p.parts))
         return self.node(p) if p in self.edges else "None"
 
-    def cells_text(self, p: Place) -> str:
+    def cells_text(self, p: Operand) -> str:
         if p.status == "many":
             return f"_tuple([_each._cell for _each in {p.x}])"
         if p.status == "list":
@@ -539,11 +541,11 @@ class TensorWriter(Writer):
         """The values, nodes and cells of all parameters."""
         nodes, cells = [], []
         for n in self.op.roles:
-            place = self.places.get(n)
-            nodes.append("None" if place is None else self.nodes_text(place))
+            operand = self.operands.get(n)
+            nodes.append("None" if operand is None else self.nodes_text(operand))
             cells.append(
-                self.cells_text(place)
-                if place is not None
+                self.cells_text(operand)
+                if operand is not None
                 else self.key_cells()
                 if n == "key" and not self.plain_key
                 else "None"
@@ -643,7 +645,7 @@ class TensorWriter(Writer):
 
     def none_of_many(self) -> Lines:
         """The tests that no operand has a node, if one is a long list."""
-        yield f"not _any({self.nodes_text(self.places[self.long])})"
+        yield f"not _any({self.nodes_text(self.operands[self.long])})"
         yield from (f"{self.node(p)} is None" for p in self.edges if p.x != "_each")
 
     def surprises(self) -> Lines:
@@ -669,7 +671,7 @@ class TensorWriter(Writer):
         if self.made != "_View" and (callable(op.view) or op.forward is not None or not ours):
             yield from (
                 f"_ans is {p.value}"
-                for n, p in self.places.items()
+                for n, p in self.operands.items()
                 if op.roles[n] == "array" and p.array
             )
 
@@ -688,7 +690,7 @@ class TensorWriter(Writer):
         moved = [p for p, w in zip(self.edges, wants, strict=True) if w]
         needs = tuple(
             tuple(q in moved for q in p.parts) if p.status == "list" else p in moved
-            for p in (self.places[n] for n in op.arrays)
+            for p in (self.operands[n] for n in op.arrays)
         )
         r = self.result._elem
         arrays = [p for p in self.all if p.array]
@@ -705,13 +707,13 @@ class TensorWriter(Writer):
             yield f"{pad}else:"
             yield from self.node_lines(needs, True, moved, pad + "    ")
 
-    def node_lines(self, needs: Any, conform: bool, moved: Sequence[Place], pad: str) -> Lines:
+    def node_lines(self, needs: Any, conform: bool, moved: Sequence[Operand], pad: str) -> Lines:
         op, library = self.op, self.library
         rule = pullback_of(op, needs, self.result._elem.complex, conform, library)
         saved, cells = [], []
         for name, source in zip(rule.plan, rule.sources, strict=True):
             numeric = op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
-            texts = PlaceTexts(
+            texts = OperandTexts(
                 self,
                 {"xp": "_library"},
                 "_ans",
@@ -732,12 +734,12 @@ class TensorWriter(Writer):
         yield f"{pad}_node.next = {nexts[0] if rule.single else tuple_text(nexts)}"
 
     def cell(self, name: str) -> str:
-        place = self.places.get(name)
+        operand = self.operands.get(name)
         if name == "ans" or self.made == "_View":
             return "_cell"
-        return "None" if place is None else self.cells_text(place)
+        return "None" if operand is None else self.cells_text(operand)
 
-    def needs_text(self, p: Place) -> str:
+    def needs_text(self, p: Operand) -> str:
         """The text of whether a gradient is wanted for a parameter."""
         if p.status == "many":
             return f"_tuple([_each is not None for _each in {self.nodes_text(p)}])"
@@ -751,13 +753,13 @@ class TensorWriter(Writer):
 
         values, _, cells = self.apart()
         self.scope["_rules"] = {}
-        yield f"{pad}_needs = {tuple_text(self.needs_text(self.places[n]) for n in op.arrays)}"
+        yield f"{pad}_needs = {tuple_text(self.needs_text(self.operands[n]) for n in op.arrays)}"
         yield f"{pad}_node.rule, _save, _track = _rule_of(_rules, _op, _needs, _result._elem)"
         yield f"{pad}_node.saved = _save({values}, _ans, _result, _library)"
         yield f"{pad}_node.cells = _track({cells}, (_cell,))"
         flat = ", ".join(
             f"*{self.nodes_text(p)}" if p.parts else self.nodes_text(p)
-            for p in (self.places[n] for n in op.arrays)
+            for p in (self.operands[n] for n in op.arrays)
         )
         yield f"{pad}_next_ = [_each for _each in ({flat},) if _each is not None]"
         yield f"{pad}_node.next = _next_[0] if _node.rule.single else _tuple(_next_)"

@@ -15,7 +15,7 @@ from ..dispatch import writer
 from ..dispatch.codegen import positions
 from ..dispatch.general import same_structure
 from ..dispatch.generated import tuple_text
-from ..dispatch.signature import Place
+from ..dispatch.signature import Operand
 from ..dispatch.writer import Lines, Unwritten, Writer
 from ..registry import behind_batch
 
@@ -73,13 +73,13 @@ class BatchWriter(Writer):
         super().__init__(*args)
         op = self.op
         kind = op.batching
-        lists = any(p.parts for p in self.places.values())
+        lists = any(p.parts for p in self.operands.values())
         axes = {"axis", "axes"} & set(op.roles)
         if (
             kind is None
             or kind == "form"
             or (kind == "elementwise" and (lists or "key" in op.roles))
-            or (kind in ("axis", "leading") and (lists or len(self.places) != 1))
+            or (kind in ("axis", "leading") and (lists or len(self.operands) != 1))
             or (kind == "axis" and not axes)
         ):
             raise Unwritten
@@ -137,7 +137,7 @@ class BatchWriter(Writer):
         """Call the batching rule, on raw arrays, or, if a value is a layer, on layers only."""
         op = self.op
         takes = op.batching.takes
-        first = self.places.get(next(iter(op.roles)))
+        first = self.operands.get(next(iter(op.roles)))
         if "axis" in op.roles and first is not None and first.status == "own":
             axis = self.given[positions(op)["axis"]]
             if axis is not None:  # perhaps an axis of 0-d examples
@@ -148,7 +148,7 @@ class BatchWriter(Writer):
             "size": f"{self.first(self.main)}._array.shape[0]",
             "batched": "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}",
         }
-        for n, p in self.places.items():
+        for n, p in self.operands.items():
             if n not in takes or p.status == "none":
                 continue
             each = f"_leading({given['xp']}, _each, True, {self.deep})"
@@ -171,20 +171,20 @@ class BatchWriter(Writer):
 
     def batched(self, name: str) -> str:
         """For a parameter of a rule: whether it is batched, or a tuple of this for its parts."""
-        place = self.places.get(name)
-        if place is None:
+        operand = self.operands.get(name)
+        if operand is None:
             if self.keyed and name == "key":
                 own = tuple(p.status == "own" for p in self.keyed)
                 return repr(own if self.is_tuple else own[0])
             text = self.texts[name]
             return f"(False,) * _len({text}) if _type({text}) is _tuple else False"
-        if place.status == "many":
-            return f"(True,) * _len({place.value})"
-        if place.status == "list":
-            return repr(tuple(p.status == "own" for p in place.parts))
-        return repr(place.status == "own")
+        if operand.status == "many":
+            return f"(True,) * _len({operand.value})"
+        if operand.status == "list":
+            return repr(tuple(p.status == "own" for p in operand.parts))
+        return repr(operand.status == "own")
 
-    def leading(self, p: Place) -> str:
+    def leading(self, p: Operand) -> str:
         """An array for a rule: with the batch as its first axis, of length 1 if it has none."""
         x = self._called(p)
         if p.status == "own" and not self.deep:
@@ -215,7 +215,7 @@ class BatchWriter(Writer):
         at = f"{self.name(r.base)}.at(_elem.run, _elem.level, {self.deep}, _Batched)"
         yield f"    _result._elem = {'_elem' if same else at}"
         first = next(iter(op.roles))
-        based = self.places.get(first)
+        based = self.operands.get(first)
         if op.view is False or based is None or based.status != "own":
             yield from _no_view("    ")
             return

@@ -20,8 +20,8 @@ from ..dispatch.generated import call_text, tuple_text
 from ..dispatch.names import arrays_taken
 from ..dispatch.pullbacks import called, missing_rule, scaled
 from ..dispatch.residuals import compute
-from ..dispatch.signature import Place
-from ..dispatch.writer import Lines, PlaceTexts, Unwritten, Writer
+from ..dispatch.signature import Operand
+from ..dispatch.writer import Lines, OperandTexts, Unwritten, Writer
 from ..registry import Op, Rule
 from .value_layer import tie
 
@@ -71,15 +71,15 @@ class DualWriter(Writer):
         super().__init__(*args)
         op = self.op
         self.high = self.deep or any(p.elem.layered for p in self.own)
-        if self.high and any(p.status == "many" for p in self.places.values()):
+        if self.high and any(p.status == "many" for p in self.operands.values()):
             raise Unwritten
         self.moving = [p for p in self.all if p.status == "own" and p.elem.floating]
         self.xp = "_bound" if self.high else "_xp"
-        self.tangents = {n: self._tangent_of(p) for n, p in self.places.items()}
+        self.tangents = {n: self._tangent_of(p) for n, p in self.operands.items()}
         self.arrays = [p for p in self.all if p.array]
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
 
-    def guard(self, p: Place, given: Any) -> Lines:
+    def guard(self, p: Operand, given: Any) -> Lines:
         yield from super().guard(p, given)
         # the tangent alone may be a layer
         if p.status == "own" and p.elem.layered:
@@ -89,20 +89,20 @@ class DualWriter(Writer):
         yield "    if _mode is not True and _mode.watch.tangents:"
         yield f"        {self.again}"
 
-    def taken(self, p: Place) -> Lines:
+    def taken(self, p: Operand) -> Lines:
         if p in self.moving:
             yield f"    {self._tangent(p)} = {p.x}._tangent"
 
-    def taken_each(self, name: str, p: Place) -> Lines:
+    def taken_each(self, name: str, p: Operand) -> Lines:
         if self.moving:
             yield f"    {self._tangent(p)} = _tuple([_each._tangent for _each in {name}])"
 
     @staticmethod
-    def _tangent(p: Place) -> str:
+    def _tangent(p: Operand) -> str:
         """The local variable of the tangent of an operand."""
         return f"_tangent{p.suffix}"
 
-    def _tangent_of(self, p: Place) -> str:
+    def _tangent_of(self, p: Operand) -> str:
         """The text of the tangent of a parameter: None, or a tuple with that of each element."""
         if p.status == "many":
             return self._tangent(p) if self.moving else "None"
@@ -114,15 +114,15 @@ class DualWriter(Writer):
         """What rules on layers get: a constant of the base level as the Tensor that it is."""
         return self.expressed(self._outer)
 
-    def _outer(self, p: Place) -> str:
+    def _outer(self, p: Operand) -> str:
         if p.status == "list":
             return tuple_text(map(self._outer, p.parts))
         return p.x if p.status == "const" else p.value
 
-    def _moves(self, p: Place) -> bool:
+    def _moves(self, p: Operand) -> bool:
         return any(q in self.moving for q in p.parts or (p,))
 
-    def _test(self, p: Place) -> str:
+    def _test(self, p: Operand) -> str:
         """The test whether a parameter has a tangent."""
         if p.status == "many":
             return f"_any([_each is not None for _each in {self._tangent(p)}])"
@@ -138,7 +138,7 @@ class DualWriter(Writer):
         values = tuple_text(self.outer()[n] for n in op.roles)
         tangents = [
             f"({t} if {self._test(p)} else None)" if p.parts and self._moves(p) else t
-            for (n, p), t in zip(self.places.items(), self.tangents.values(), strict=True)
+            for (n, p), t in zip(self.operands.items(), self.tangents.values(), strict=True)
         ]
         apart = f"{values}, {tuple_text(tangents)}"
         top = self.first(self.main)
@@ -155,9 +155,9 @@ class DualWriter(Writer):
             yield f"    if _ans.dtype != {self.name(r.dtype)}:"
             yield f"        {generally}"
         yield "    _tangent = None"
-        moving = [n for n, p in self.places.items() if self._moves(p)]
+        moving = [n for n, p in self.operands.items() if self._moves(p)]
         if op.kind != "nondifferentiable" and r.floating and moving:
-            yield f"    if {' or '.join(self._test(self.places[n]) for n in moving)}:"
+            yield f"    if {' or '.join(self._test(self.operands[n]) for n in moving)}:"
             yield from self.tangent(moving, apart)
         yield from self.wrapped(r)
 
@@ -176,7 +176,7 @@ class DualWriter(Writer):
         same = f"_elem if _layered is _elem.layered else {at}" if layers else "_elem"
         yield f"    _result._elem = {same if r.base is self.elem.base else at}"
         first = next(iter(op.roles))
-        based = self.places.get(first)
+        based = self.operands.get(first)
         if (op.view is True or self.plain_key) and based is not None and based.status == "own":
             yield from self.based_on("_result", first)
             return
@@ -192,7 +192,7 @@ class DualWriter(Writer):
     def tangent(self, moving: Sequence[str], apart: str) -> Lines:
         op = self.op
         pad = " " * 8
-        lists = any(p.parts for p in self.places.values())
+        lists = any(p.parts for p in self.operands.values())
         made = (
             (self.by_rule if not self.several else None)
             if op.jvp is not None
@@ -222,9 +222,9 @@ class DualWriter(Writer):
     def elementwise(self, moving: Sequence[str], pad: str) -> Lines:
         """The sum of the terms of all arguments that have a tangent."""
         base = self.result._elem.base
-        other = any(self.places[n].elem.base is not base for n in moving)
+        other = any(self.operands[n].elem.base is not base for n in moving)
         for n in moving:
-            p = self.places[n]
+            p = self.operands[n]
             t, inner = self._tangent(p), pad
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
@@ -242,7 +242,7 @@ class DualWriter(Writer):
         if self.several or not self.ours:
             part = ""
             if self.ours and len(moving) == len(self.arrays):
-                part = " or ".join(f"{self._tangent(self.places[n])} is None" for n in moving)
+                part = " or ".join(f"{self._tangent(self.operands[n])} is None" for n in moving)
             if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
                 tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
         if tests:
@@ -264,9 +264,9 @@ class DualWriter(Writer):
             # partial derivatives at raw arrays are computed from these
             yield f"{pad}_term = {self.rule_text(rule, raw=not self.deep)}"
             for a in arrays_taken(op, rule.takes) if self.high else ():
-                if self.places[a].status == "const":  # its version cell is needed further in
-                    yield f"{pad}if _term is {self.places[a].value}:"
-                    yield f"{pad}    _term = {self.places[a].x}"
+                if self.operands[a].status == "const":  # its version cell is needed further in
+                    yield f"{pad}if _term is {self.operands[a].value}:"
+                    yield f"{pad}    _term = {self.operands[a].x}"
             yield f"{pad}_term = _arg_tangent * _term"
             return
         if self.several or not self.ours:
@@ -286,7 +286,7 @@ class DualWriter(Writer):
         op = self.op
         ruled = op.arrays if isinstance(op.vjp, Rule) else tuple(op.vjp)
         moved = {}
-        for n, p in self.places.items():
+        for n, p in self.operands.items():
             if n not in ruled and not p.parts:
                 if n in moving:
                     yield f"{pad}if {self._tangent(p)} is not None:"
@@ -310,7 +310,7 @@ class DualWriter(Writer):
         yield f"{pad}_tangent = {self.applied(moved)}"
         yield from self.conformed(pad)
 
-    def _moved(self, p: Place, only: bool) -> str:
+    def _moved(self, p: Operand, only: bool) -> str:
         """The tangent of an operand, or zeros. `only`: no other operand has a tangent."""
         if p not in self.moving:
             return self._zero(self._called(p))
@@ -327,23 +327,23 @@ class DualWriter(Writer):
             return call_text(self.op, "_fn", self.called() | dict(moved))
         self.scope["_inner"] = writer.inner_function(self.op)
         inner = call_text(self.op, "_inner", self.outer() | dict(moved))
-        others = [p for n, p in self.places.items() if n not in moved]
+        others = [p for n, p in self.operands.items() if n not in moved]
         if any(p.layer for p in (*others, *self.keyed)):
             return inner
         self.scope["_raw"] = raw_function(self.library, self.op.name)
         raw = call_text(self.op, "_raw", self.values() | dict(moved))
         tests = [
             f"_any([_isinstance(_value, _Layer) for _value in {text}])"
-            if self.places[n].parts
+            if self.operands[n].parts
             else f"_isinstance({text}, _Layer)"
             for n, text in moved.items()
         ]
         return f"{inner} if {' or '.join(tests)} else {raw}"
 
     def multilinear(self, moving: Sequence[str], pad: str) -> Lines:
-        """For each argument with a tangent, the operation with the tangent in its place."""
+        """For each argument with a tangent, the operation with the tangent in its operand."""
         for n in moving:
-            t, inner = self._tangent(self.places[n]), pad
+            t, inner = self._tangent(self.operands[n]), pad
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
@@ -357,7 +357,7 @@ class DualWriter(Writer):
         """The rule for tangents of an operation of one array."""
         rule = self.op.jvp
         assert rule is not None
-        t = self._tangent(self.places[moving[0]])
+        t = self._tangent(self.operands[moving[0]])
         yield f"{pad}_arg_tangent = {f'_layer({t})' if self.high else t}"
         yield f"{pad}_tangent = {self.rule_text(rule)}"
         if self.ours:
@@ -373,7 +373,7 @@ class DualWriter(Writer):
             yield f"{pad}_tangent = _conform({xp}, _tangent, _ans, _op)"
 
 
-class _RuleTexts(PlaceTexts):
+class _RuleTexts(OperandTexts):
     """The expressions for the names of rules of tangents; `high`: as layers."""
 
     def __init__(self, writer: DualWriter, high: bool) -> None:
@@ -387,12 +387,12 @@ class _RuleTexts(PlaceTexts):
 
     def argument(self, name: str) -> str:
         text = super().argument(name)
-        place = self.places.get(name)
-        lifted = self.high and place is not None and place.status != "none"
+        operand = self.operands.get(name)
+        lifted = self.high and operand is not None and operand.status != "none"
         return f"_layer({text})" if lifted else text
 
     def metadata(self, name: str, what: str) -> str:
-        # the rule gets an array in place of a scalar, as on the general path
+        # the rule gets an array in operand of a scalar, as on the general path
         return "None" if what == "scalar" else super().metadata(name, what)
 
 

@@ -8,7 +8,7 @@ from .. import locks
 from ..core.aliasing import last_change, note_write
 from ..core.graph import AccumulateGrad, GradCell, Node
 from ..core.level import Layer
-from ..core.tensor import Tensor, _new, element_of, wrap_at
+from ..core.tensor import Tensor, element_of, wrap_at
 from ..errors import GradientError, kind
 from ..provided import wanted
 from .old_values import before_write
@@ -100,7 +100,7 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
     elem = leaf._elem
     if array.dtype != elem.dtype:  # sums of arrays in another byte order have the machine's
         array = elem.library.xp.astype(array, elem.dtype)
-    t = _new(Tensor)
+    t = object.__new__(Tensor)
     t._array = array
     t._elem = elem
     t._cell = []

@@ -414,7 +414,7 @@ def record(
     with _replacing:
         old = owner._node
         needs = old is not None, node is not None
-        dispatch._attach(
+        dispatch.attach(
             op,
             needs,
             (owner._array, array, own),
@@ -484,7 +484,7 @@ def record_view(t: Any) -> None:
         return
     old = t._node
     inner, rest = (base._array, *args), (None,) * len(args)
-    dispatch._attach(
+    dispatch.attach(
         op,
         dispatch.needs_of(op, (base._node, *rest)),
         inner,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.element import Library, common_library, library_named
 from ..core.level import Layer, innermost
-from ..dispatch.fast import function_of
+from ..dispatch.functions import function_of
 from ..dispatch.general import general
 from ..errors import nearest
 from ..registry import OPS, Op

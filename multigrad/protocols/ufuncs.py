@@ -16,7 +16,7 @@ import numpy as np
 from ..backends.raw import arrives
 from ..core.element import Library, by_type
 from ..core.level import Layer
-from ..dispatch.fast import function_of, make_function
+from ..dispatch.functions import function_of, make_function
 from ..registry import OPS
 from . import keep, kept, reductions
 from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written

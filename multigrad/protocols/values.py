@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.element import Library, by_type, library_named, library_of, mixed
 from ..core.level import Layer
-from ..dispatch.fast import function_of
+from ..dispatch.functions import function_of
 from ..errors import GradientError
 from ..registry import OPS, Op, is_prefix, keeping, on_declaration
 

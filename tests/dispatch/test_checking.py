@@ -19,7 +19,7 @@ import pytest
 import multigrad as mg
 from multigrad import extend, func, observe
 from multigrad.core.tensor import View, wrap
-from multigrad.dispatch import checking, fast, runners
+from multigrad.dispatch import checking, functions, runners
 from multigrad.dispatch.checking import CheckError
 from multigrad.dispatch.general import general
 from multigrad.registry import OPS
@@ -34,7 +34,7 @@ def leaf(x: Any = A) -> Any:
 def function(name: str, wrong: Callable[[Any], Any] = lambda x: x, **form: bool) -> Any:
     """The function of an operation in the debug mode; `wrong` spoils what its code returns."""
     with patch.object(checking, "CHECKED", True):
-        made = fast.make_function(OPS[name], **form)
+        made = functions.make_function(OPS[name], **form)
     right = made.__globals__["_generated"]
     made.__globals__["_generated"] = lambda *values: wrong(right(*values))
     return made
@@ -366,10 +366,10 @@ class TestNothingElseHappens:
     def test_nothing_is_learnt_by_the_general_path(self) -> None:
         f, x = function("sort"), leaf()
         f(x)
-        before = len(runners.held.entries)
+        before = len(runners.budget.entries)
         checking._interpreted(general, OPS["stack"], ((x, x), 0))
         checking._interpreted(general, OPS["nan_to_num"], (x, 0.0, None, None))
-        assert len(runners.held.entries) == before
+        assert len(runners.budget.entries) == before
 
     def test_an_operation_that_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(checking.APART, "sin", "it is different each time")
@@ -385,18 +385,18 @@ def test_everything_is_interpreted_inside() -> None:
             func.vmap(lambda x: mg.sum(x * B))(np.stack([A, B]))
 
     program()
-    assert runners.held.bytes
+    assert runners.budget.bytes
     with runners.interpreted():
         program()
-        assert not runners.held.bytes
+        assert not runners.budget.bytes
     program()
-    assert runners.held.bytes
+    assert runners.budget.bytes
 
 
 PROGRAM = """
 import numpy as np, multigrad as mg
 from multigrad import func
-from multigrad.dispatch import checking, fast, writer
+from multigrad.dispatch import checking, functions, writer
 
 x = mg.asarray(np.ones(3), requires_grad=True)
 def program():
@@ -420,13 +420,13 @@ class TestInAProcess:
 
     def test_a_program_without_a_defect(self) -> None:
         found = self.run(
-            "program(); print(checking.CHECKED, fast.function_of(mg.registry.OPS['sin']).__code__.co_names.count('_checked'))"
+            "program(); print(checking.CHECKED, functions.function_of(mg.registry.OPS['sin']).__code__.co_names.count('_checked'))"
         )
         assert found.stdout.split() == ["True", "1"], found.stderr
 
     def test_without_the_variable_nothing_is_generated_for_it(self) -> None:
         found = self.run(
-            "program(); f = fast.function_of(mg.registry.OPS['sin']); print(checking.CHECKED, f.__code__.co_names.count('_checked'), '_generated' in f.__globals__)",
+            "program(); f = functions.function_of(mg.registry.OPS['sin']); print(checking.CHECKED, f.__code__.co_names.count('_checked'), '_generated' in f.__globals__)",
             "0",
         )
         assert found.stdout.split() == ["False", "0", "False"], found.stderr

@@ -21,7 +21,7 @@ from threads_at_once import together
 import multigrad as mg
 from multigrad import func, registry
 from multigrad.core.level import innermost
-from multigrad.dispatch import fast, runners
+from multigrad.dispatch import functions, runners
 from multigrad.errors import GradientError
 from multigrad.registry import define, elementwise, linear, multilinear
 
@@ -78,8 +78,8 @@ class TestTheTable:
         before = [reported(n) for n in functions]
         assert [row.keys for row in before] == [len(DTYPES)] * 3
         assert all(row.bytes > 0 == row.dropped for row in before)
-        assert runners.held.bytes >= sum(row.bytes for row in before)
-        monkeypatch.setattr(runners, "BOUND", runners.held.bytes // 4)
+        assert runners.budget.bytes >= sum(row.bytes for row in before)
+        monkeypatch.setattr(runners, "BOUND", runners.budget.bytes // 4)
         mg.stack([leaf(A), mg.asarray(of_dtype("float32"))])
         after = [reported(n) for n in functions]
         assert all(row.dropped > 3 and row.keys + row.dropped == len(DTYPES) for row in after)
@@ -87,9 +87,9 @@ class TestTheTable:
         assert [reported(n) for n in functions] == after  # the newest is still there
         for call, result in zip(calls * 2, expected * 2, strict=True):
             same(described(call()), result)
-            assert sum(runners.held.entries.values()) == runners.held.bytes
-            assert runners.held.bytes <= runners.BOUND
-        assert sum(reported(n).keys for n in functions) <= len(runners.held.entries)
+            assert sum(runners.budget.entries.values()) == runners.budget.bytes
+            assert runners.budget.bytes <= runners.BOUND
+        assert sum(reported(n).keys for n in functions) <= len(runners.budget.entries)
 
     def test_the_bytes_are_those_that_a_runner_takes(self):
         left, others = leaf(A), [mg.asarray(of_dtype(d)) for d in DTYPES]
@@ -104,7 +104,7 @@ class TestTheTable:
         gc.collect()
         size, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert 0.5 < runners.held.bytes / size < 2
+        assert 0.5 < runners.budget.bytes / size < 2
 
     def test_what_no_runner_is_written_for(self):
         strict, expected = mg.asarray(np.ones(3), backend="strict"), [2.0, 2.0, 2.0]
@@ -789,7 +789,7 @@ class TestOperationsOfOthers:
     def test_a_declaration_that_comes_back(self):
         """A function that was held meanwhile follows what replaces it then."""
         before = linear("t.f(x, /)", forward=lambda xp, x: x * 1.0, x=lambda xp, g: g)
-        held, table = fast.function_of(before), dict(registry.OPS)
+        held, table = functions.function_of(before), dict(registry.OPS)
         expected = []
         for factor in (2.0, 3.0):
             expected += [held(CONSTANT), held(CONSTANT)]
@@ -972,7 +972,7 @@ class TestViews:
         ],
     )
     def test_of_functions_that_may_return_their_argument(self, name, usual, same):
-        x, function = leaf(A), fast.function_of(registry.OPS[name])
+        x, function = leaf(A), functions.function_of(registry.OPS[name])
         for _ in range(3):
             assert function(*usual(x))._view is None
         assert function(*same(x))._cell is x._cell
@@ -1119,7 +1119,7 @@ class TestElements:
 
 def test_a_name_of_the_module_is_looked_up_once_and_follows_an_override(cube):
     first = mg.test_cube
-    assert vars(mg)["test_cube"] is first is fast.function_of(registry.OPS["test_cube"])
+    assert vars(mg)["test_cube"] is first is functions.function_of(registry.OPS["test_cube"])
     cube(lambda xp, x: 7 * x * x)
     assert "test_cube" not in vars(mg) and mg.test_cube is not first
     np.testing.assert_allclose(func.grad(lambda x: mg.sum(mg.test_cube(x)))(A), 7 * A * A)

@@ -380,13 +380,13 @@ def gradients_are_right() -> bool:
 def tables() -> Iterator[None]:
     """What a call that succeeds may register is removed at the end."""
     mg.zeros(1)
-    operations, listeners = dict(registry.OPS), list(registry._listeners)
+    operations, listeners = dict(registry.OPS), list(registry.listeners)
     spaces = found("multigrad_autograd.core.VSpace").mappings
     known = dict(spaces)
     try:
         yield
     finally:
-        registry._listeners[:] = listeners
+        registry.listeners[:] = listeners
         registry.restore(operations)
         spaces.clear()
         spaces.update(known)

@@ -311,9 +311,9 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site) -> None:
         import numpy as np
         import multigrad as mg
         from multigrad import registry
-        from multigrad.dispatch import fast
+        from multigrad.dispatch import functions
         library = mg.core.element.library_named("numpy")
-        made, factor, replaced = fast.make_function, 1.0, False
+        made, factor, replaced = functions.make_function, 1.0, False
         def make(op, *args, **kwargs):
             global replaced
             function = made(op, *args, **kwargs)
@@ -321,7 +321,7 @@ def test_what_is_made_of_an_operation_does_not_outlive_it(site: Site) -> None:
                 replaced = True
                 registry.elementwise("sin(x, /)", x=factor, override=True, doc=f"by {factor}")
             return function
-        fast.make_function = make
+        functions.make_function = make
         def slope():
             x = mg.asarray(np.zeros(()), requires_grad=True)
             look_up()(x + 0).backward()
@@ -382,9 +382,9 @@ def test_methods_are_there_while_their_operation_is_replaced(site: Site) -> None
         import multigrad as mg
         from multigrad import registry
         from multigrad.core import element
-        from multigrad.dispatch import fast
+        from multigrad.dispatch import functions
         x, seen = mg.asarray(np.zeros(())), []
-        for module in (element, fast):
+        for module in (element, functions):
             def forget(*changed, before=module.forget):
                 seen.append((hasattr(x, "sin"), hasattr(x, "sin_")))
                 before(*changed)

@@ -194,7 +194,7 @@ def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
     return lines(xp, a, axes)
 
 
-class Share(NamedTuple):
+class Mixture(NamedTuple):
     """A quantile as a mixture of the elements at two places; `share` is that of the second one."""
 
     low: int
@@ -202,14 +202,14 @@ class Share(NamedTuple):
     beyond: float
 
 
-def _share(n: int, q: float, method: Method) -> Share:
+def _share(n: int, q: float, method: Method) -> Mixture:
     place, beyond = method(PYTHON, n, q)
     low = math.floor(place)
     first, second = min(max(low, 0), n - 1), min(max(low + 1, 0), n - 1)
-    return Share(first, second, beyond if 0 <= place < n - 1 else 0.0)
+    return Mixture(first, second, beyond if 0 <= place < n - 1 else 0.0)
 
 
-def _of_numbers(xp: Any, x: Any, shares: list[Share]) -> list[Any]:
+def _of_numbers(xp: Any, x: Any, shares: list[Mixture]) -> list[Any]:
     """The quantile of each line for each share; nan where the line has a nan."""
     n = x.shape[-1]
     places = tuple(
@@ -224,7 +224,7 @@ def _of_numbers(xp: Any, x: Any, shares: list[Share]) -> list[Any]:
     return [xp.where(xp.isnan(at[n - 1]), at[n - 1], _between(at, s)) for s in shares]
 
 
-def _between(at: Mapping[int, Any], share: Share) -> Any:
+def _between(at: Mapping[int, Any], share: Mixture) -> Any:
     if share.beyond in (0, 1):
         return at[share.high if share.beyond else share.low]
     first, second, beyond = at[share.low], at[share.high], share.beyond

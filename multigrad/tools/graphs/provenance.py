@@ -82,11 +82,11 @@ def skipped() -> tuple[str, ...]:
 
     They belong to multigrad, to the code that it generates, and to the array libraries in use.
     """
-    known = len(element._libraries)
-    prefixes = _folders.get(known)
+    libraries = element.libraries()
+    prefixes = _folders.get(len(libraries))
     if prefixes is None:
         names = {"numpy"}
-        for library in list(element._libraries.values()):
+        for library in libraries:
             kinds = (*library.backend.array_types, *library.backend.scalar_types)
             names |= {kind.__module__.partition(".")[0] for kind in kinds}
             names.add(getattr(library.backend.namespace, "__name__", "numpy").partition(".")[0])
@@ -94,7 +94,7 @@ def skipped() -> tuple[str, ...]:
             getattr(sys.modules.get(name), "__file__", None)
             for name in sorted(names - {"builtins", "__main__"})
         )
-        prefixes = _folders[known] = (
+        prefixes = _folders[len(libraries)] = (
             OWN,
             *GENERATED,
             *PASSING,
