@@ -254,7 +254,7 @@ class Application:
     names     the names of the last arguments
     needs     whether outer levels may want the gradient of each argument; None if they want none
     computed  the mark of values that forward computes from its inputs
-    inner     whether there is an outer level, which needs what forward sets on its ctx
+    inner     whether an outer level needs what forward sets on its ctx
     """
 
     rule: Any
