@@ -20,7 +20,6 @@ from ..core.graph import (
     Node,
     OutputNode,
     added,
-    check_versions,
     watched,
 )
 from ..core.level import (
@@ -41,6 +40,7 @@ from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
 from ..errors import GradientError
 from ..memory.accumulation import accumulate, astype, widened
+from ..memory.saved import check_versions
 from ..observe import OFF, PASS, STEP, Call, gate
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .reach import reach, survey
@@ -301,7 +301,7 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
     saved = node.saved
     if saved is None:
         raise GradientError(FREED)
-    if node.seq < last_write[0] and node.cells is not None and not node.unchecked:
+    if node.seq < last_write[0] and node.cells is not None:
         check_versions(node)
     rule = node.rule
     gradients: Any

@@ -85,9 +85,7 @@ class Recorded(extend.Layer):
         outs = applied.output if isinstance(applied.output, tuple) else (applied.output,)
         # around a layer of this level
         lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]
-        return application.raised(applied.output, lifted, applied.state)._replace(
-            returned=applied.returned
-        )
+        return application.raised(applied, lifted)
 
     def constant(self, array: Any) -> Recorded:
         run: Any = self._run

@@ -10,7 +10,7 @@ was changed if and only if the last write in its cell is younger than the node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,6 @@ from .. import locks
 from ..errors import GradientError
 from ..provided import wanted
 from .level import Layer, alive, running
-from .pullback import apart
 
 if TYPE_CHECKING:
     from .element import Library
@@ -43,8 +42,7 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "cells", "extra", "next", "noted", "rule", "saved", "seq")
-    # whether saved values went through hooks, so that versions do not apply to them
-    unchecked = False
+    exchanged = False  # whether keepers, such as hooks, have saved arrays, see memory/saved.py
     hidden = False  # whether its Tensors are constants to users, and passes end at it
     seq: int
     rule: Pullback
@@ -588,31 +586,6 @@ def version_at(cell: list[Any], time: int) -> tuple[int, bool]:
     return count, True
 
 
-def check_versions(node: Node) -> None:
-    """Raise if an array that `node` saved was modified in place since."""
-    seq = node.seq
-    for cell in flat_cells(node.cells):
-        if cell and (cell[-1] > seq or (cell[-1] < 0 and written_after(cell, seq))):
-            raise modified(_describe(node, cell), cell, seq)
-    for x in _saved_layers(_slot.__get__(node)):
-        # the program may have it, too, such as an argument of vjp that is a Tensor
-        gone = written_after if x._elem.run is None else changed_after
-        if x._cell and gone(x._cell, seq):
-            raise modified(_shown(node.library, x), x._cell, seq)
-
-
-_slot: Any = Node.__dict__["saved"]
-"""The slot `saved` of a node, even if its class overrides the attribute."""
-
-
-def _saved_layers(saved: Any) -> Iterator[Layer]:
-    if isinstance(saved, Layer):
-        yield saved
-    elif type(saved) is tuple:
-        for x in saved:
-            yield from _saved_layers(x)
-
-
 ENABLE = (
     "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
     "with multigrad.autograd.set_detect_anomaly(True, check_nan=False)."
@@ -636,41 +609,13 @@ def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") ->
     )
 
 
-def _describe(node: Node, cell: list[int]) -> str:
-    """Describe the changed array, as in `[numpy float64 [3]], which is output 0 of Add,`."""
-    tracked = [i for i, source in enumerate(node.rule.sources) if source is not None]
-    cells = [node.cells] if type(node.cells) is list else node.cells
-    places = [
-        i
-        for i, nested in zip(tracked, cells, strict=False)
-        if any(c is cell for c in flat_cells(nested))
-    ]
-    if not places:  # an array inside an indexing key, whose cells follow the others
-        return f"an index array of {node.name()}"
-    i = places[0]
-    value, source = apart(node.saved)[i], node.rule.sources[i]
-    text = (
-        _shown(node.library, value)
-        if hasattr(value, "shape")
-        else f"an array saved by {node.name()}"
-    )
-    if isinstance(source[0], tuple):
-        return text
-    kind, number = source
-    made_by: tuple[Node | None, int] = (None, 0)
-    if kind == "out":
-        made_by = (node, number)
-    elif number is not None:
-        parents = node.next if isinstance(node.next, tuple) else (node.next,)
-        made_by = edge(parents[number])
-    return f"{text}{_origin(*made_by)}"
-
-
-def _shown(library: Library, value: Any) -> str:
+def shown(library: Library, value: Any) -> str:
+    """Describe an array, as in `[numpy float64 [3]]`."""
     return f"[{library.name} {value.dtype} {list(value.shape)}]"
 
 
-def _origin(parent: Node | None, output: int) -> str:
+def origin(parent: Node | None, output: int) -> str:
+    """Describe where an array comes from, as in `, which is output 0 of Add,`."""
     if parent is None or type(parent) is AccumulateGrad:
         return ""
     return f", which is output {output} of {parent.name().removesuffix('Backward')},"
@@ -681,7 +626,7 @@ def describe(library: Library, value: Any, node: Node | None) -> str:
 
     For example `[numpy float64 [3]], which is output 0 of Add,`.
     """
-    return _shown(library, value) + (_origin(None, 0) if node is None else _origin(*edge(node)))
+    return shown(library, value) + (origin(None, 0) if node is None else origin(*edge(node)))
 
 
 def output_info(node: Node) -> tuple[OutputInfo, ...]:

@@ -18,8 +18,8 @@ from ..dispatch.conform import conform_gradient
 from ..dispatch.general import same_structure
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
-from .definition import Applied, Definition, ctx_class, no_setup, no_vmap
-from .kept import FunctionCtx, lowered, rebuilt, replaced, value_in
+from .definition import Applied, Definition, call_forward, ctx_class, no_vmap
+from .kept import Ctx, call_backward, each, lowered, rebuilt, value_in
 
 if TYPE_CHECKING:
     from .function import Application
@@ -49,21 +49,17 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
             )
         own = [isinstance(x, Batched) and x._elem.run is run for x in values]
         vmapped = Vmapped(application, own, run, top._array.shape[0])
-        output, _, _ = application.inside(lowered(values, own), rule=vmapped)
-        lifted = [
-            batch(strip(x), run) if is_array(x) else x
-            for x in (output if isinstance(output, tuple) else (output,))
-        ]
-        return application.raised(
-            output, lifted, vmapped.left(values, lifted) if application.inner else None
-        )
+        output = application.inside(lowered(values, own), rule=vmapped).output
+        lifted = [batch(strip(x), run) if is_array(x) else x for x in each(output)]
+        result = application.raised(Applied(output, None), lifted)
+        return result._replace(ctx=vmapped.left(values, lifted)) if application.inner else result
     if rule.generate_vmap_rule:
         raise BatchingError(
             f"You tried to vmap over {rule.__name__}, but it has both generate_vmap_rule=True "
             "and an overridden vmap staticmethod. Please set generate_vmap_rule=False or "
             "delete the overridden vmap staticmethod to avoid ambiguity."
         )
-    return Applied(_by_method(rule, values, application.names, run, top._array.shape[0]), (), None)
+    return Applied(_by_method(rule, values, application.names, run, top._array.shape[0]), None)
 
 
 # The user's vmap
@@ -192,35 +188,14 @@ def _incompatible(name: str, output: Any, dims: Any) -> BatchingError:
 # The generated one
 
 
-class BatchCtx(FunctionCtx):
-    """The ctx that the user's methods get.
-
-    _source  the ctx of the generated operation, at the next inner level
-    """
-
-    needs_input_grad: tuple[bool, ...]
-    _level: Any = None
-    _source: Any = None
-    _flags: Any = None
-    _run: Any = None
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
-        saved: tuple[Any, ...] = _together(
-            tuple(self._source.saved_tensors), self._flags, self._run
-        )
-        return saved
-
-
 _CTX = (
-    "needs_input_grad",
     "to_save",
     "saved_for_forward",
     "dirty_tensors",
     "non_differentiable",
     "materialize_grads",
 )
-"""The attributes of a BatchCtx that the user's forward does not set."""
+"""The attributes of a ctx that are not the user's own."""
 
 
 class Vmapped(Definition):
@@ -235,16 +210,15 @@ class Vmapped(Definition):
     asked          whether there is an outer level, which needs what the user's forward sets on its
                    ctx
     arguments      per argument its shape; None for an argument that is not an array
-    saved, pushed, attributes   what forward has kept in each way: which of it is batched (see
-                                `_apart`)
-    layers, returned, state     the arguments of the user's forward, its results, and the attributes
-                                that it set on its ctx, until the application is complete
+    flags          per attribute that forward has set on its ctx, which of it is batched (see
+                   `_apart`)
+    called         the arguments of the user's forward and its results, and its ctx, until the
+                   application is complete
     """
 
-    saved: Any
-    pushed: Any
-    attributes: dict[str, Any]
+    flags: dict[str, Any]
     arguments: list[tuple[int, ...] | None]
+    called: tuple[Sequence[Any], Ctx]
 
     def __init__(
         self, application: Application, own: Sequence[bool], run: Transformation, size: int
@@ -258,23 +232,15 @@ class Vmapped(Definition):
         if ctx._vmapped is None:
             ctx._vmapped = ctx_class(self.__name__)
         self._backward_cls = ctx._vmapped
-        self.layers: Sequence[Any] = ()
-        self.returned: tuple[Any, ...] = ()
-        self.state: dict[str, Any] = {}
 
-    def left(self, values: Sequence[Any], lifted: Sequence[Any]) -> dict[str, Any]:
-        """Return what the user's forward set on its ctx, for outer levels, and drop it here.
+    def left(self, values: Sequence[Any], lifted: Sequence[Any]) -> Ctx:
+        """Return the user's ctx for outer levels, and drop it here.
 
         Otherwise there would be a cycle: the values have a node, which refers to this object.
         """
-        known = {
-            id(a): b
-            for a, b in zip((*self.layers, *self.returned), (*values, *lifted), strict=True)
-            if is_array(a)
-        }
-        state = {name: replaced(value, known) for name, value in self.state.items()}
-        self.layers, self.returned, self.state = (), (), {}
-        return state
+        arrays, user = self.called
+        del self.called
+        return user._at(arrays, (*values, *lifted))
 
     def forward(self, ctx: Any, *inner: Any) -> Any:
         rule, run = self.rule, self.run
@@ -282,27 +248,16 @@ class Vmapped(Definition):
             batch(strip(x), run) if mine else x for x, mine in zip(inner, self.own, strict=True)
         ]
         self.arguments = [tuple(x.shape) if is_array(x) else None for x in layers]
-        user = BatchCtx()
-        user.needs_input_grad = ctx.needs_input_grad
-        n = len(layers) - len(self.names)
-        given, named = layers[:n], dict(zip(self.names, layers[n:], strict=True))
-        if rule.setup_context is not no_setup:
-            output = rule.forward(*given, **named)
-            rule.setup_context(user, tuple(layers), output)
-        else:
-            output = rule.forward(user, *given, **named)
+        user = Ctx(ctx.needs_input_grad)
+        output = call_forward(rule, self.names, user, layers)
         if user.dirty_tensors:
             raise GradientError(
                 f"{rule.__name__}: mark_dirty is not supported inside vmap with "
                 "generate_vmap_rule=True. Return a new array."
             )
-        outs = output if isinstance(output, tuple) else (output,)
+        outs = each(output)
         if self.asked:
-            self.layers, self.returned, self.state = (
-                layers,
-                outs,
-                {k: v for k, v in user.__dict__.items() if k != "needs_input_grad"},
-            )
+            self.called = (*layers, *outs), user
         known = {id(a): b for a, b in zip(layers, inner, strict=True) if is_array(a)}
         results = []
         for x in outs:
@@ -314,33 +269,22 @@ class Vmapped(Definition):
         self._keep(ctx, user, known)
         return same_structure(output, results) if isinstance(output, tuple) else results[0]
 
-    def _keep(self, ctx: Any, user: BatchCtx, known: dict[int, Any]) -> None:
+    def _keep(self, ctx: Any, user: Ctx, known: dict[int, Any]) -> None:
         """Put the inner values of what the user's methods keep on the ctx of this operation."""
-        ctx.to_save, self.saved = _apart(tuple(user.to_save or ()), self.run, known)
-        ctx.saved_for_forward, self.pushed = _apart(
-            tuple(user.saved_for_forward or ()), self.run, known
-        )
-        self.attributes = {}
-        for name, value in user.__dict__.items():
-            if name not in _CTX:
-                inner, self.attributes[name] = _apart(value, self.run, known)
-                # the user's attribute may have the name of an attribute of ctx itself
-                setattr(ctx, f"kept_{name}", inner)
-        ctx.non_differentiable = tuple(
-            known[id(x)] for x in user.non_differentiable or () if id(x) in known
-        )
-        ctx.materialize_grads = user.materialize_grads
+        self.flags = {}
+        for name, value in vars(user).items():
+            if name == "non_differentiable":
+                value = tuple(x for x in value if id(x) in known)
+            inner, self.flags[name] = _apart(value, self.run, known)
+            # the user's attribute may have the name of an attribute of ctx itself
+            setattr(ctx, name if name in _CTX else f"kept_{name}", inner)
 
     def backward(self, ctx: Any, *grads: Any) -> Any:
-        def pulled(user: BatchCtx, run: Transformation) -> list[Any]:
-            given = [None if g is None else batch(strip(g), run) for g in grads]
-            rule = self.rule
-            output = (
-                rule._backward()(user, given)
-                if rule.boxed_grads_call
-                else rule._backward()(user, *given)
+        def pulled(user: Ctx, run: Transformation) -> list[Any]:
+            output = call_backward(
+                self.rule, user, [None if g is None else batch(strip(g), run) for g in grads]
             )
-            results = list(output) if isinstance(output, tuple) else [output]
+            results = list(each(output))
             for i, (g, shape, mine) in enumerate(
                 zip(results, self.arguments, self.own, strict=False)
             ):
@@ -348,48 +292,43 @@ class Vmapped(Definition):
                     results[i] = self._reduced(_value_inside(g, run), shape, mine, run)
             return results
 
-        return tuple(self._on_examples(ctx, self.saved, pulled))
+        return tuple(self._on_examples(ctx, "to_save", pulled))
 
     def jvp(self, ctx: Any, *tangents: Any) -> Any:
-        def pushed(user: BatchCtx, run: Transformation) -> Any:
+        def pushed(user: Ctx, run: Transformation) -> Any:
             given = [
                 t if t is None or not mine else batch(strip(t), run)
                 for t, mine in zip(tangents, self.own, strict=True)
             ]
             output = self.rule.jvp(user, *given)
-            several = isinstance(output, tuple)
             results = [
                 examples(_value_inside(t, run), run, self.size) if is_array(t) else t
-                for t in (output if several else (output,))
+                for t in each(output)
             ]
-            return tuple(results) if several else results[0]
+            return tuple(results) if isinstance(output, tuple) else results[0]
 
-        return self._on_examples(ctx, self.pushed, pushed)
+        return self._on_examples(ctx, "saved_for_forward", pushed)
 
-    def _on_examples(
-        self, ctx: Any, flags: Any, method: Callable[[BatchCtx, Transformation], T]
-    ) -> T:
+    def _on_examples(self, ctx: Any, saved: str, method: Callable[[Ctx, Transformation], T]) -> T:
         """Run a method of the user on batches of a new level.
 
         It gets its own ctx, and runs in the present grad mode.
+
+        saved  the attribute by which forward has saved the arrays that it gets
         """
         mode = own_switch().get()
         run = Transformation("vmap")
 
         def called() -> T:
             run.grad_mode.set(mode)
-            user = BatchCtx()
-            for name, of_value in self.attributes.items():
-                setattr(user, name, _together(getattr(ctx, f"kept_{name}"), of_value, run))
-            user.materialize_grads, user.needs_input_grad = (
-                ctx.materialize_grads,
-                ctx.needs_input_grad,
-            )
-            user._source, user._flags, user._run, user._level = (
-                ctx,
-                flags,
-                run,
-                getattr(ctx, "_level", None),
+            user = Ctx(ctx.needs_input_grad, ctx)
+            for name, flags in self.flags.items():
+                if name not in _CTX:
+                    setattr(user, name, _together(getattr(ctx, f"kept_{name}"), flags, run))
+            user.materialize_grads = ctx.materialize_grads
+            user._level = ctx._level
+            user._saved = lambda: _together(
+                tuple(ctx.saved_tensors), self.flags.get(saved) or [], run
             )
             return method(user, run)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .kept import PUBLIC
+from .kept import PUBLIC, Ctx
 from .node import BackwardCFunction
 
 
@@ -59,6 +59,20 @@ class Definition:
         return self.backward
 
 
+def call_forward(rule: Any, names: tuple[str, ...], ctx: Any, values: Sequence[Any]) -> Any:
+    """Call the user's forward, and setup_context if it is defined.
+
+    names  the names of the last arguments
+    """
+    n = len(values) - len(names)
+    named = dict(zip(names, values[n:], strict=True)) if names else {}
+    if rule.setup_context is no_setup:
+        return rule.forward(ctx, *values[:n], **named)
+    output = rule.forward(*values[:n], **named)
+    rule.setup_context(ctx, tuple(values), output)
+    return output
+
+
 def new_ctx_class(name: str, **attributes: Any) -> type[BackwardCFunction]:
     """The class of ctx, and so of the nodes, of an operation of this name."""
     return type(f"{name}Backward", (BackwardCFunction,), {"__module__": PUBLIC, **attributes})
@@ -76,12 +90,10 @@ def ctx_class(name: str) -> type[BackwardCFunction]:
 class Applied(NamedTuple):
     """The result of an application at one level.
 
-    output    the output
-    returned  the objects that forward returned
-    state     what forward set on its ctx; None at the outermost level, and if the user's vmap ran
-              instead
+    output  the output
+    ctx     what forward set on its ctx; None at the outermost level, and if the user's vmap ran
+            instead
     """
 
     output: Any
-    returned: tuple[Any, ...]
-    state: dict[str, Any] | None
+    ctx: Ctx | None

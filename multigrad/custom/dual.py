@@ -6,6 +6,7 @@ Both are applied at the next inner level.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.element import is_array
@@ -14,22 +15,11 @@ from ..core.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
 from .definition import Applied, no_setup
-from .kept import FunctionCtx, computed_in, lowered, movers, refusing, replaced
+from .kept import Ctx, computed_in, each, lowered, movers, refusing
 from .node import given_back
 
 if TYPE_CHECKING:
     from .function import Application
-
-
-class ForwardCtx(FunctionCtx):
-    """The ctx that a jvp gets: the attributes that forward set, and the level of the Duals.
-
-    `saved_tensors` has the arrays of save_for_forward.
-    """
-
-    saved_tensors: tuple[Any, ...] = ()
-    _level: int
-    needs_input_grad: tuple[bool, ...]
 
 
 def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Applied:
@@ -37,79 +27,59 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
     top._check()
     rule = application.rule
     inner = lowered(values, [type(x) is Dual and x._level == top._level for x in values])
-    output, returned, state = application.inside(inner)
-    outs = output if isinstance(output, tuple) else (output,)
+    output, state = application.inside(inner)
+    outs = each(output)
     moving = tuple(_tangent(x, top) is not None for x in values)
-    vmapped = state is None
-    if state is None:
-        state, returned = _set_up(rule, inner, output, moving), outs
-    if state.get("dirty_tensors"):
+    forward = _set_up(rule, inner, output, moving) if state is None else state
+    if forward.dirty_tensors:
         raise GradientError(
             f"{rule.__name__}: mark_dirty is not supported in forward mode. Return a new array."
         )
-    moved: Sequence[Any] = (None,) * len(outs)
+    moved: tuple[Any, ...] = (None,) * len(outs)
     if any(moving):
-        shown = _refused(application, state, inner, movers(values, top._level))
-        shown |= zip(map(id, returned), outs, strict=True)
-        ctx = ForwardCtx()
-        ctx.__dict__.update({name: replaced(value, shown) for name, value in state.items()})
-        ctx.saved_tensors = tuple(ctx.saved_for_forward or ())
+        levels = movers(values, top._level)
+        known = {id(x) for x in (*inner, *outs)}
+        found = computed_in(list(vars(forward).values()), application.computed) if levels else ()
+        computed = [x for x in found if id(x) not in known]
+        # if inner levels differentiate, too
+        ctx = forward._at(computed, [refusing(x, levels, application.name) for x in computed])
+        ctx._saved = partial(tuple, ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        given = Guest("jvp", BASE).call(
-            lambda: rule.jvp(
-                ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))
+        moved = each(
+            Guest("jvp", BASE).call(
+                lambda: rule.jvp(
+                    ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))
+                )
             )
         )
-        moved = given if isinstance(given, tuple) else (given,)
         if len(moved) != len(outs):
             raise GradientError(
                 f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs"
             )
-    fixed = {id(x) for x in state.get("non_differentiable") or ()}
+    fixed = {id(x) for x in forward.non_differentiable or ()}
     lifted = [
         Dual._make(
             strip(x),
-            None if id(was) in fixed else _checked(rule, i, x, t, top),
+            None if id(x) in fixed else _checked(rule, i, x, t, top),
             top._run,
             top._level,
         )
         if is_array(x)
         else x
-        for i, (x, t, was) in enumerate(zip(outs, moved, returned, strict=True))
+        for i, (x, t) in enumerate(zip(outs, moved, strict=True))
     ]
-    known = {
-        id(a): b
-        for a, b in zip((*inner, *returned), (*values, *lifted), strict=True)
-        if is_array(a)
-    }
-    left = None if vmapped else {name: replaced(value, known) for name, value in state.items()}
-    return application.raised(output, lifted, left)
+    left = state if application.inner else None
+    return application.raised(Applied(output, left), lifted, inner, values)
 
 
-def _refused(
-    application: Application, state: dict[str, Any], inner: Sequence[Any], levels: Sequence[Any]
-) -> dict[int, Any]:
-    """The values that forward computed and set on its ctx, by id, with histories that raise.
-
-    jvp gets these if inner levels differentiate, too.
-    """
-    if not levels:
-        return {}
-    known = {id(x) for x in inner}
-    computed = computed_in(list(state.values()), application.computed)
-    return {id(x): refusing(x, levels, application.name) for x in computed if id(x) not in known}
-
-
-def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> dict[str, Any]:
-    """What setup_context sets on a ctx, if the user's vmap ran instead of forward."""
-    if not any(needs):
-        return {}
-    require_setup(cls)
-    ctx = ForwardCtx()
-    ctx.needs_input_grad = needs
-    cls.setup_context(ctx, tuple(inner), output)
-    return {name: value for name, value in ctx.__dict__.items() if name != "needs_input_grad"}
+def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> Ctx:
+    """The ctx of setup_context, if the user's vmap ran instead of forward."""
+    ctx = Ctx(needs)
+    if any(needs):
+        require_setup(cls)
+        cls.setup_context(ctx, tuple(inner), output)
+    return ctx
 
 
 def require_setup(cls: Any) -> None:
@@ -125,7 +95,7 @@ def _tangent(x: Any, top: Dual) -> Any:
     return x._tangent if type(x) is Dual and x._level == top._level else None
 
 
-def _given(x: Any, value: Any, top: Dual, ctx: ForwardCtx) -> Any:
+def _given(x: Any, value: Any, top: Dual, ctx: Ctx) -> Any:
     """The tangent of an argument as jvp gets it."""
     t = _tangent(x, top)
     if t is not None:

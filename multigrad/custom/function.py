@@ -35,10 +35,10 @@ from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
 from ..tracebacks import blamed, fold
-from .batch import BatchCtx, under_batch
-from .definition import Applied, new_ctx_class, no_setup, no_vmap
+from .batch import under_batch
+from .definition import Applied, call_forward, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
-from .kept import PUBLIC, Computed, FunctionCtx, lowered, replaced, with_error
+from .kept import PUBLIC, Computed, Ctx, FunctionCtx, each, lowered, with_error
 from .node import BackwardCFunction, mode_in_backward
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -254,7 +254,7 @@ class Application:
     names     the names of the last arguments
     needs     whether outer levels may want the gradient of each argument; None if they want none
     computed  the mark of values that forward computes from its inputs
-    inner     whether there is an outer level, which needs what forward sets on its ctx
+    inner     whether an outer level needs what forward sets on its ctx
     """
 
     rule: Any
@@ -274,12 +274,17 @@ class Application:
     ) -> Applied:
         """Apply the rule to the next inner values.
 
-        `needs` and `rule` replace those of this level if they are given.
+        `needs` and `rule` replace those of this level if they are given. A Definition takes its
+        arguments by position, and knows itself what forward has set on its ctx.
         """
         top = _top(values)
-        names = self.names if rule is None else ()  # a Definition takes its arguments by position
+        same = rule is None
         application = Application(
-            rule or self.rule, names, self.needs if needs is None else needs, self.computed, True
+            self.rule if same else rule,
+            self.names if same else (),
+            self.needs if needs is None else needs,
+            self.computed,
+            same,
         )
         below: Applied = (Tensor if top is None else type(top))._apply_custom(
             application, values, top
@@ -298,27 +303,26 @@ class Application:
         own  for each of `values` whether it is a layer of this level
         """
         inner = lowered(values, own)
-        output, returned, state = self.inside(inner, needs)
-        lifted = [
-            wrap(x) if is_array(x) else x
-            for x in (output if isinstance(output, tuple) else (output,))
-        ]
-        if state is not None:
-            known = {
-                id(a): b
-                for a, b in zip((*inner, *returned), (*values, *lifted), strict=True)
-                if is_array(a)
-            }
-            state = {name: replaced(value, known) for name, value in state.items()}
-        return self.raised(output, lifted, state)
+        below = self.inside(inner, needs)
+        lifted = [wrap(x) if is_array(x) else x for x in each(below.output)]
+        return self.raised(below, lifted, inner, values)
 
-    def raised(self, output: Any, lifted: Sequence[Any], state: dict[str, Any] | None) -> Applied:
-        """The inner result with the values `lifted` of this level in place of its arrays."""
-        return Applied(
-            same_structure(output, list(lifted)) if isinstance(output, tuple) else lifted[0],
-            tuple(lifted),
-            state,
-        )
+    def raised(
+        self,
+        below: Applied,
+        lifted: Sequence[Any],
+        inner: Sequence[Any] = (),
+        values: Sequence[Any] = (),
+    ) -> Applied:
+        """The inner result with the values `lifted` of this level in place of its arrays.
+
+        inner, values  the arguments there and here
+        """
+        output, ctx = below
+        if ctx is not None:
+            ctx = ctx._at((*inner, *each(output)), (*values, *lifted))
+        several = isinstance(output, tuple)
+        return Applied(same_structure(output, list(lifted)) if several else lifted[0], ctx)
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
         """Apply the rule at the level of a Tensor.
@@ -330,24 +334,25 @@ class Application:
         needs = own = ctx.needs_input_grad
         if self.needs:
             needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
+        asked = self.inner
         if (
             top is not None
             and top._elem.run is not None
             and any(_wanted_below(x, top._elem.level) for x in values)
         ):
             own_level = [isinstance(x, Tensor) and x._elem.level == top._elem.level for x in values]
-            output, _, state = self.through(values, own_level, partial(wrap_at, top), needs)
+            output, state = self.through(values, own_level, partial(wrap_at, top), needs)
+            asked = asked and state is not None
             if state is None:
                 if ctx._next:
                     self._set_up(ctx, values, output)
-            elif state.get("dirty_tensors"):
+            elif state.dirty_tensors:
                 raise GradientError(
                     f"{self.name}: mark_dirty is not supported where several levels of "
                     "differentiation meet. Return a new array."
                 )
             else:
-                ctx.__dict__.update(state)
-                state = dict(ctx.__dict__)
+                vars(ctx).update(vars(state))
         else:
             if needs is not own:
                 ctx.needs_input_grad = needs  # forward may use it to save less
@@ -360,9 +365,7 @@ class Application:
             )
             if needs is not own:
                 ctx.needs_input_grad = own
-            state = dict(ctx.__dict__) if self.inner else None
-        result, returned = ctx._finish(output, values, top)
-        return Applied(result, returned, state)
+        return Applied(*ctx._finish(output, values, top, asked))
 
     def pushed(self, values: Sequence[Any], top: Any) -> Applied:
         """Apply the rule at a Dual."""
@@ -374,7 +377,7 @@ class Application:
 
     def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
         """Call forward with recording off at the level of the ctx, the level that users see."""
-        rule, names, computed = self.rule, self.names, ctx._computed
+        computed = ctx._computed
         # a forward around this one may need to know what is computed
         off = None if computed is not None or following.get() is not None else False
         before = undo()
@@ -385,13 +388,7 @@ class Application:
                     computed.next = ctx._next
                     _mark_inputs(computed, values)
             own_switch().set(off)
-            n = len(values) - len(names)
-            given, named = values[:n], dict(zip(names, values[n:], strict=True)) if names else {}
-            if rule.setup_context is no_setup:
-                return rule.forward(ctx, *given, **named)
-            output = rule.forward(*given, **named)
-            rule.setup_context(ctx, tuple(values), output)
-            return output
+            return call_forward(self.rule, self.names, ctx, values)
         finally:
             try:
                 settle(before[0])
@@ -478,7 +475,7 @@ def once_differentiable(fn: F) -> F:
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         node = ctx
-        while isinstance(node, BatchCtx):
+        while isinstance(node, Ctx) and node._source is not None:
             node = node._source
         own = node if isinstance(node, BackwardCFunction) else None
         mode = own_switch() if own is None else mode_in_backward(own._run, own._level)

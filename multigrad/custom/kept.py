@@ -14,23 +14,18 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..core.aliasing import last_write
 from ..core.computed import following
 from ..core.element import Library, is_array
-from ..core.graph import Node, describe, edge, modified, tick, written_after
+from ..core.graph import Node, edge, tick
 from ..core.level import Layer, Transformation
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, alias, wrap, wrap_at, wrap_in
+from ..core.tensor import Tensor, wrap, wrap_at, wrap_in
 from ..errors import GradientError
-from ..memory import old_values, saved
 from ..registry import Op
-
-if TYPE_CHECKING:
-    from .node import BackwardCFunction
 
 OP = Op(
     "Function",
@@ -54,7 +49,7 @@ PUBLIC = "multigrad.autograd.function"
 """The module from which users import the classes of this package."""
 
 
-# Saved values
+# The ctx
 
 
 class FunctionCtx:
@@ -126,81 +121,33 @@ class FunctionCtx:
             )
         self.materialize_grads = value
 
+    def _at(self, arrays: Sequence[Any], others: Sequence[Any]) -> Ctx:
+        """The same at another level, with `others` in place of `arrays`."""
+        known = {id(a): b for a, b in zip(arrays, others, strict=True) if is_array(a)}
+        ctx = Ctx()
+        vars(ctx).update({name: replaced(x, known) for name, x in vars(self).items()})
+        return ctx
 
-class Slot:
-    """A saved array.
 
-    array     its value, or Packed by the user's hooks
-    source    its history: a node, or its number if it is an output
-    original  a weak reference to the Tensor
-    computed  whether forward computed it from its inputs, and it is not an output
+class Ctx(FunctionCtx):
+    """The ctx of one level where it is not a node.
+
+    _saved   makes the saved_tensors of a method
+    _source  for a batch, the ctx at the next inner level
     """
 
-    __slots__ = (
-        "__weakref__",
-        "array",
-        "cell",
-        "computed",
-        "elem",
-        "level",
-        "original",
-        "run",
-        "seq",
-        "source",
-    )
+    __slots__ = ("_level", "_saved", "_source", "needs_input_grad")
+    _level: int | None
+    needs_input_grad: tuple[bool, ...]
 
-    def __init__(
-        self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False
-    ) -> None:
-        self.array: Any = t._array
-        self.computed = computed
-        self.elem = t._elem
-        self.cell = t._cell
-        self.source = source
-        self.original: Callable[[], Tensor | None] = weakref.ref(t)
-        self.run = t._elem.run
-        self.level = t._level
-        take = saved.in_force(ctx._rule.__name__, ctx._level, (t,))
-        if take is not None:
-            self._pack(take, t)
-        else:
-            self.seq = last_write[0]
-            old_values.noted(self)
+    def __init__(self, needs: tuple[bool, ...] = (), source: Any = None) -> None:
+        self.needs_input_grad = needs
+        self._source = source
+        self._saved: Callable[[], tuple[Any, ...]] = tuple
 
     @property
-    def cells(self) -> list[int]:
-        return self.cell
-
-    def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
-        """Keep a copy of the array, whose memory is about to be written."""
-        if self.cell is cell:
-            copy = copied(self.array)
-            if self.cell is cell:  # no signal handler has written meanwhile
-                self.array, self.cell = copy, []
-
-    def _pack(self, take: saved.Take, t: Tensor) -> None:
-        self.array = saved.packed(take, t)
-        self.cell = []  # versions do not apply to it any more
-
-    def unpack(self, ctx: BackwardCFunction) -> Tensor:
-        """The Tensor that was saved, or one of the same value and history."""
-        node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
-        packed = isinstance(self.array, saved.Packed)
-        if written_after(self.cell, ctx._seq):
-            raise modified(describe(self.elem.library, self.array, node), self.cell, ctx._seq)
-        t = self.original()
-        if t is None or t._node is not node or t._array is not self.array:
-            t = wrap_in(self.run, self.level, self.array.unpack() if packed else self.array)
-            if not packed:
-                t._cell = self.cell
-            t._node = node
-        return ctx._refusing(t) if self.computed else t
-
-    def pack_by(self, hooks: saved.Hooks, ctx: BackwardCFunction) -> None:
-        """Let a pair of hooks pack the array."""
-        if isinstance(self.array, saved.Packed):
-            raise GradientError(saved.HOOKED)
-        self._pack(partial(saved.pack_array, hooks), alias(self.unpack(ctx)))
+    def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
+        return self._saved()
 
 
 # Intermediate results of forward
@@ -413,6 +360,17 @@ def lowered(values: Sequence[Any], own: Sequence[bool]) -> list[Any]:
             x = twin
         inner.append(x)
     return inner
+
+
+def call_backward(rule: Any, ctx: Any, grads: Sequence[Any]) -> Any:
+    """Call the user's backward."""
+    backward = rule._backward()
+    return backward(ctx, list(grads)) if rule.boxed_grads_call else backward(ctx, *grads)
+
+
+def each(output: Any) -> tuple[Any, ...]:
+    """The outputs of an operation, which is a tuple if there are several."""
+    return output if isinstance(output, tuple) else (output,)
 
 
 CONTAINERS = (tuple, list, dict)

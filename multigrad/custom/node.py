@@ -28,9 +28,12 @@ from ..core.graph import (
     Node,
     NodeHooks,
     RemovableHandle,
+    describe,
     edge,
     extra,
+    modified,
     tick,
+    written_after,
 )
 from ..core.level import BASE, Layer, Switch, Transformation, as_guest, innermost
 from ..core.passes import Pass
@@ -39,7 +42,7 @@ from ..core.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, 
 from ..dispatch.conform import conform_gradient
 from ..dispatch.general import itself, recording_at, same_structure, wrap_like
 from ..errors import GradientError, kind, program
-from ..memory.saved import SavedTensor
+from ..memory import old_values, saved
 from ..memory.views import (
     inside_function,
     is_argument,
@@ -55,9 +58,10 @@ from .kept import (
     PUBLIC,
     TWICE,
     Computed,
+    Ctx,
     FunctionCtx,
     Mover,
-    Slot,
+    call_backward,
     computed_in,
     movers,
     refusing,
@@ -75,6 +79,47 @@ They are dropped after forward, since an output among them would keep its own no
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
 _PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
+
+
+class Slot:
+    """A saved array of a ctx.
+
+    saved     its value
+    source    its history: a node, or its number if it is an output
+    original  a weak reference to the Tensor
+    computed  whether forward computed it from its inputs, and it is not an output
+    """
+
+    __slots__ = ("computed", "elem", "original", "saved", "source")
+
+    def __init__(
+        self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False
+    ) -> None:
+        self.computed = computed
+        self.elem = t._elem
+        self.source = source
+        self.original: Callable[[], Tensor | None] = weakref.ref(t)
+        name = ctx._rule.__name__
+        keeper = saved.in_force(name, ctx._level, (t,))
+        if keeper is not None:
+            self.saved = saved.packed(keeper, name, t)
+        else:
+            self.saved = saved.handle(None, name, t._array, t._cell)
+            old_values.noted(self.saved)
+
+    def unpack(self, ctx: BackwardCFunction) -> Tensor:
+        """The Tensor that was saved, or one of the same value and history."""
+        node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
+        x = self.saved
+        if x.keeper is None and written_after(x.cell, ctx._seq):
+            raise modified(describe(self.elem.library, x.data, node), x.cell, ctx._seq)
+        t = self.original()
+        if t is None or t._node is not node or t._array is not x.data:
+            t = wrap_in(self.elem.run, self.elem.level, x.unpack())
+            if x.keeper is None:
+                t._cell = x.cell
+            t._node = node
+        return ctx._refusing(t) if self.computed else t
 
 
 class BackwardCFunction(FunctionCtx):
@@ -211,11 +256,11 @@ class BackwardCFunction(FunctionCtx):
         return self._extra
 
     def _finish(
-        self, output: Any, flat: Sequence[Any], top: Tensor | None
-    ) -> tuple[Any, tuple[Any, ...]]:
+        self, output: Any, flat: Sequence[Any], top: Tensor | None, asked: bool
+    ) -> tuple[Any, Ctx | None]:
         """Give the outputs of forward their history.
 
-        Returns the outputs, and the objects that forward returned.
+        Returns them, and the ctx for outer levels if it is asked for.
         """
         several = isinstance(output, tuple)
         outs = output if several else (output,)
@@ -256,10 +301,11 @@ class BackwardCFunction(FunctionCtx):
             results[i] = t
         if node is not None:
             self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
+        left = self._at(outs, results) if asked else None
         for name in _PASSED_ON:
             self.__dict__.pop(name, None)
         self._computed = None
-        return (same_structure(output, results) if several else results[0]), outs
+        return (same_structure(output, results) if several else results[0]), left
 
     def _keep(
         self,
@@ -443,7 +489,7 @@ class BackwardCFunction(FunctionCtx):
         """
         if self._slots is None:
             raise GradientError(self._gone)
-        saved = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
+        tensors = tuple(None if slot is None else slot.unpack(self) for slot in self._slots)
         if self._rule.clear_saved_tensors_on_access and self._slots:
             self._slots = None
             self._gone = (
@@ -451,7 +497,7 @@ class BackwardCFunction(FunctionCtx):
                 "clear_saved_tensors_on_access=True is set on the autograd.Function. Either "
                 "access saved_tensors only once, or set clear_saved_tensors_on_access=False."
             )
-        return saved
+        return tensors
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
@@ -462,11 +508,11 @@ class BackwardCFunction(FunctionCtx):
         return self.saved_tensors
 
     @property
-    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+    def _raw_saved_tensors(self) -> tuple[saved.SavedTensor, ...]:
         """The arrays of save_for_backward, as objects that take hooks."""
         if self._slots is None:
             raise GradientError(FREED)
-        return tuple(SavedTensor(partial(self._pack, slot)) for slot in self._slots)
+        return tuple(saved.SavedTensor(partial(self._pack, slot)) for slot in self._slots)
 
     def _pack(self, slot: Slot | None, hooks: Any) -> None:
         """Let a pair of hooks pack a saved array."""
@@ -479,7 +525,7 @@ class BackwardCFunction(FunctionCtx):
                 "Calling register_hooks on a saved tensor after it has been freed. "
                 + FREED[FREED.index("Saved") :]
             )
-        slot.pack_by(hooks, self)
+        slot.saved = saved.by_hooks(hooks, slot.saved, lambda: alias(slot.unpack(self)))
 
     # The interface of a node
 
@@ -522,12 +568,7 @@ class BackwardCFunction(FunctionCtx):
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward."""
-        rule = self._rule
-        return (
-            rule._backward()(self, list(grads))
-            if rule.boxed_grads_call
-            else rule._backward()(self, *grads)
-        )
+        return call_backward(self._rule, self, grads)
 
     def apply_jvp(self, *tangents: Any) -> Any:
         """Call the user's jvp."""

@@ -268,8 +268,8 @@ def _saved(node: Any) -> dict[str, Any]:
 
 
 def _packed(x: Any) -> bool:
-    """Whether hooks have exchanged what a node saves, for which it got another class."""
-    return getattr(type(x), "unchecked", False) is True
+    """Whether keepers have what a node saves, for which it got another class."""
+    return getattr(type(x), "exchanged", False) is True
 
 
 def _class(x: Any) -> str:

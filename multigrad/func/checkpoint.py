@@ -22,12 +22,12 @@ from weakref import WeakKeyDictionary, ref
 from .. import observe, tree
 from ..backward import run as backward
 from ..core import grad_mode, level
-from ..core.aliasing import climb, last_write
-from ..core.element import is_array
-from ..core.graph import Node, changed_after, first_change, modified, tick, written_after
+from ..core.aliasing import climb
+from ..core.element import SCALARS, is_array
+from ..core.graph import changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
-from ..core.nested import NestedLayer, put_together, taken_apart
-from ..core.tensor import Tensor, View, element_of, wrap
+from ..core.nested import put_together
+from ..core.tensor import Tensor, View, element_of
 from ..errors import GradientError
 from ..memory import old_values, saved
 from ..tracebacks import blamed, entry, fold
@@ -114,8 +114,6 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
     return checkpointed
 
 
-_new: Any = object.__new__
-
 _ARGUMENT = "the argument of a checkpoint"
 """The name of the operation that saves the arguments of a checkpoint inside of another one."""
 
@@ -128,114 +126,67 @@ class _Enough(BaseException):
     """Ends the second run, once all wanted arrays are there."""
 
 
-class _Place(saved.Packed):
-    """The placeholder that a node keeps for a saved array: the call and the number of the array."""
-
-    __slots__ = ("__weakref__", "call", "number")
-    call: _Call
-    number: int
-
-    def sources(self) -> Iterator[tuple[Any, bool]]:
-        for x in tree.leaves(self.call.given):
-            yield from x.sources()
-
-    def unpack(self) -> Any:
-        return self.call.fetch(self.number)
-
-    def again(self, value: Any) -> saved.Packed:
-        return saved.packed(self.call.take(self.call.saves[self.number][0]), wrap(value))
-
-
-class _Taken(saved.Packed):
-    """The array that a node of a second run saves. The function may ask for it."""
-
-    __slots__ = ("name", "second", "value")
-
-    def __init__(self, second: _Second, name: str, value: Any) -> None:
-        self.second = second
-        self.name = name
-        self.value = value
-
-    def unpack(self) -> Any:
-        return self.value
-
-    def again(self, value: Any) -> saved.Packed:
-        return saved.packed(self.second.take(self.name), wrap(value))
-
-
 class _Argument:
     """An argument in its state at the call, without its history.
 
-    An argument that is not an array is kept unchanged.
+    saved  the argument, if it is an array. An enclosing checkpoint may keep it
+    value  the argument, if it is not
     """
 
-    __slots__ = ("__weakref__", "arrays", "cells", "form", "library", "seq", "shell", "value")
+    __slots__ = ("form", "library", "saved", "value")
 
     def __init__(self, x: Any) -> None:
+        self.saved: saved.Saved | None = None
         self.value = None
-        self.arrays: list[Any] | None = None
         if not is_array(x):
             self.value = x
             return
         if isinstance(x, Layer):
             x._check()
-        arrays: list[Any] = []
-        cells: list[list[int]] = []
-        self.shell: NestedLayer | None = taken_apart(x, arrays, cells)
-        if self.shell is not None:
-            self.shell.forget()
-            cells.append(x._cell)
-        self.cells = tuple(cells)
+        keeper = saved.in_force(_ARGUMENT, 0)
+        cell = x._cell if isinstance(x, Layer) else []
+        self.saved = whole = saved.packed_raw(keeper, _ARGUMENT, x, cell)
+        if whole.shell is not None:
+            whole.shell.forget()
         self.form = _form(x)
         self.library = element_of(x).library
-        take = saved.in_force(_ARGUMENT, 0)
-        self.arrays = arrays if take is None else [take(wrap(a)) for a in arrays]
-        if take is None:
-            self.seq = last_write[0]
-            old_values.noted(self)
-
-    def keep_old(self, cell: list[int], copied: old_values.Copy) -> None:
-        """Keep copies of the arrays before a write to their memory."""
-        while self.arrays is not None and any(c is cell for c in self.cells):
-            cells = self.cells
-            arrays, left = (
-                [copied(a) for a in self.arrays],
-                tuple(c for c in cells if c is not cell),
-            )
-            if self.cells is cells:  # no signal handler has written meanwhile
-                self.arrays, self.cells = arrays, left
+        if keeper is None:
+            old_values.noted(whole)
 
     def sources(self) -> Iterator[tuple[Any, bool]]:
-        """The raw arrays of this argument, and whether each has a history.
+        """What is kept of this argument, and whether each array has a history.
 
         If an enclosing checkpoint has saved an array, the arguments of that checkpoint are given in
         its place.
         """
-        for a in self.arrays or ():
-            if not isinstance(a, saved.Packed):
-                yield a, self.shell is not None and self.shell.recorded
-                continue
-            for x in a.data:
-                yield from x.sources() if isinstance(x, _Place) else ((x, True),)
+        if self.saved is None:
+            return
+        recorded = self.saved.shell is not None and self.saved.shell.recorded
+        for part in self.saved.parts:
+            if part.keeper is None:
+                yield part.data, recorded
+            else:
+                yield from part.keeper.sources(part) or ((part.data, True),)
 
     def again(self, start: int) -> Any:
         """The argument, with leaves in place of the Tensors that require grad.
 
         Raises GradientError if it was modified since `start`.
         """
-        if self.arrays is None:
+        if self.saved is None:
             return self.value
-        for cell in self.cells:
+        for cell in self.saved.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
-        arrays = [a.unpack() if isinstance(a, saved.Packed) else a for a in self.arrays]
         fresh = self.library.backend.kernel("fresh")
         return put_together(
-            self.shell, iter([fresh(self.library.xp, a) for a in arrays]), afresh=True
+            self.saved.shell,
+            iter([fresh(self.library.xp, part.unpack()) for part in self.saved.parts]),
+            afresh=True,
         )
 
     def runs(self) -> Iterator[Transformation]:
-        if self.arrays is not None and self.shell is not None:
-            yield from self.shell.runs()
+        if self.saved is not None and self.saved.shell is not None:
+            yield from self.saved.shell.runs()
 
 
 class _Call(saved.Keeper):
@@ -249,8 +200,8 @@ class _Call(saved.Keeper):
     above       the level above theirs. Nodes of transformations that begin inside the function save
                 as usual, since these transformations also end inside it
     saves       by number, the operation, shape and dtype of each saved array
-    places      by number, weak references to the placeholders in nodes. An array whose placeholder
-                is gone is not computed again
+    handles     by number, weak references to the handles in nodes, whose `data` is the number. An
+                array whose handle is gone is not computed again
     used        by identity, the version cells of Tensors that may be captured, each with the time
                 of the first use; after the first run, only those that it wrote to after their first
                 use
@@ -267,9 +218,9 @@ class _Call(saved.Keeper):
         "finish",
         "function",
         "given",
+        "handles",
         "keeps",
         "latest",
-        "places",
         "runs",
         "saves",
         "start",
@@ -292,7 +243,7 @@ class _Call(saved.Keeper):
         self.context = copy_context()
         self.context.run(_forget)
         self.saves: list[tuple[str, tuple[int, ...], Any]] = []
-        self.places: list[ref[_Place]] = []
+        self.handles: list[ref[saved.Saved]] = []
         self.used: dict[int, tuple[list[int], int]] = {}
         self.latest: dict[int, Any] | None = {}
         self.start = self.finish = tick()
@@ -317,6 +268,8 @@ class _Call(saved.Keeper):
     def look(self, operands: Sequence[Any]) -> None:
         used, start = self.used, self.start
         for x in operands:
+            if type(x) in SCALARS:
+                continue
             if type(x) is not Tensor or (node := x._node) is None or node.seq < start:
                 for y in _older((x,), start):
                     if id(y._cell) not in used:
@@ -328,26 +281,21 @@ class _Call(saved.Keeper):
         self.latest = {}
         return True
 
-    def take(self, name: str) -> saved.Take:
-        return lambda t: self._put_away(name, t._array)
-
-    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> saved.Packed:
-        if isinstance(value, Layer):
-            return super().keep(node, value, source, of, result)
-        return self._put_away(node.rule.op.name, value)
-
-    def _put_away(self, name: str, value: Any) -> _Place:
-        place: _Place = _new(_Place)
-        place.call = self
-        place.number = number = len(self.places)
+    def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> saved.Saved:
+        number = len(self.handles)
+        x = saved.handle(self, name, number, cell)
         if self.latest is not None:
             self.latest[number] = value
-        self.places.append(ref(place))
+        self.handles.append(ref(x))
         self.saves.append((name, value.shape, value.dtype))
-        return place
+        return x
 
-    def fetch(self, number: int) -> Any:
-        """The array of this number, computed again if necessary."""
+    def sources(self, x: saved.Saved) -> list[tuple[Any, bool]]:
+        return [source for argument in tree.leaves(self.given) for source in argument.sources()]
+
+    def unpack(self, x: saved.Saved) -> Any:
+        """The array, computed again if necessary."""
+        number: int = x.data
         if self.latest is not None and number in self.latest:
             return self.latest[number]
         p = backward.current.get()
@@ -358,7 +306,7 @@ class _Call(saved.Keeper):
         arrays = p.found.setdefault(self, {})
         if number not in arrays:
             arrays.update(
-                self._again({i for i, place in enumerate(self.places) if place() is not None})
+                self._again({i for i, handle in enumerate(self.handles) if handle() is not None})
             )
         return arrays.pop(number)
 
@@ -436,25 +384,13 @@ class _Second(saved.Keeper):
 
     def look(self, operands: Sequence[Any]) -> None:
         for x in operands:
-            if type(x) is not Tensor or x._cell:
+            if type(x) not in SCALARS and (type(x) is not Tensor or x._cell):
                 for y in _older((x,), self.start):
                     if y._cell and self.refused is None:
                         self._refuse(y)
 
     def wants(self, name: str, level: int) -> bool:
         return self.call.drops(name, level)
-
-    def take(self, name: str) -> saved.Take:
-        return lambda t: self._take(name, t._array, t._cell)
-
-    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> saved.Packed:
-        if isinstance(value, Layer):
-            return super().keep(node, value, source, of, result)
-        return self._take(
-            node.rule.op.name,
-            value,
-            of._cell if isinstance(of, Layer) and of._array is value else None,
-        )
 
     def _refuse(self, x: Layer) -> None:
         """End the run if `x` is captured and was written after the first run had used it.
@@ -470,7 +406,7 @@ class _Second(saved.Keeper):
             )
             raise _Enough
 
-    def _take(self, name: str, value: Any, cell: list[int] | None) -> _Taken:
+    def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> saved.Saved:
         number, self.count = self.count, self.count + 1
         if number > self.last:  # the function has caught _Enough
             raise _Enough
@@ -483,11 +419,10 @@ class _Second(saved.Keeper):
             )
         if number in self.wanted:
             self.arrays[number] = value
-            if cell is not None:
-                self.cells.append((cell, tick(), number))
+            self.cells.append((cell, tick(), number))
         if number == self.last:
             raise _Enough
-        return _Taken(self, name, value)
+        return saved.handle(self, name, value, cell)
 
 
 _CONSTANT = (

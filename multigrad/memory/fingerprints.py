@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..core.element import Library, library_of
-from ..core.graph import AccumulateGrad, Node, check_versions, notes
+from ..core.graph import AccumulateGrad, Node, notes
 from ..core.level import Layer
 from ..core.tensor import Tensor
 from ..dispatch.codegen import positions
 from ..errors import GradientError
-from .saved import stored
+from .saved import check_versions, stored
 
 NOTE = "fingerprints"
 
@@ -42,7 +42,7 @@ def take(node: Node, operands: tuple[Any, ...]) -> bool:
     """
     if all(isinstance(x, Tensor) and x._elem.run is None for x in operands):
         return False
-    saved = None if node.unchecked else stored(node)
+    saved = stored(node)
     taken = [
         Fingerprint(place, part, _digest(library, x))
         for place, part, x, library in (_raw(node, saved, operands) if saved else ())
@@ -58,7 +58,7 @@ def modified(node: Node) -> str:
     What a version cell tells is left to the pass, which raises.
     """
     taken: list[Fingerprint] = getattr(node, "noted", {}).get(NOTE, [])
-    saved: Any = stored(node) if taken and not node.unchecked else None
+    saved: Any = stored(node) if taken else None
     for place, part, before in taken if saved is not None else ():
         x = saved[place] if part is None else saved[place][part]
         library = library_of(x)

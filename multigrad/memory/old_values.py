@@ -8,21 +8,19 @@ every node, finds by the cell the nodes that a write concerns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
 from .. import locks, observe
+from ..core.aliasing import last_write
 from ..core.element import SCALARS
 from ..core.graph import Node, flat_cells, written_after
 from ..core.level import Layer
 from ..core.nested import put_together, taken_apart
-from ..core.pullback import apart
 from ..core.tensor import element_of
 from ..observe import gate
-from .saved import Keeper, Take, store, stored
-
-Copy = Callable[[Any], Any]
+from .saved import Copy, Keeper, Saved, store, stored, tracked
 
 
 def before_write(cell: list[int]) -> None:
@@ -45,27 +43,20 @@ def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
 
 def _keeps_old(node: Node, cell: list[int], copied: Copy) -> bool:
     """Whether a node keeps copies; False if what it keeps has changed meanwhile."""
-    given = node.cells
-    # of values packed by hooks, what the hooks return
-    saved = node.saved if node.unchecked else stored(node)
-    if saved is None or not any(c is cell for c in flat_cells(given)):
+    cells, saved, rule = node.cells, stored(node), node.rule
+    if saved is None or not any(c is cell for c in flat_cells(cells)):
         return True
-    rule = node.rule
     places = [i for i, source in enumerate(rule.sources) if source is not None]
     # the cells of index arrays follow the others
     places += [i for i, name in enumerate(rule.plan) if rule.op.roles.get(name) == "plain"]
-    cells = (given,) if type(given) is list else given
-    kept = list(apart(saved))
-    for i, nested in zip(places, cells, strict=False):
-        kept[i] = _kept(kept[i], nested, cell, copied)
-    left = without(given, cell, [])
-    if node.cells is not given:  # what ran in between, such as a signal handler, has written
+    values = list(saved)
+    for i, nested in zip(places, tracked(node), strict=False):
+        values[i] = _kept(values[i], nested, cell, copied)
+    left = without(cells, cell, [])
+    if node.cells is not cells:  # what ran in between, such as a signal handler, has written
         return False
     node.cells = left
-    if node.unchecked:
-        node.saved = rule.together(kept)
-    else:
-        store(node, kept)
+    store(node, values)
     return True
 
 
@@ -78,21 +69,16 @@ def without(cells: Any, old: list[int], new: list[int]) -> Any:
 
 def _kept(value: Any, cells: Any, cell: list[int], copied: Copy) -> Any:
     """A saved value with copies of the arrays that have this cell."""
-    if cells is cell:
-        return _all_copied(value, copied)
-    if type(cells) is tuple and isinstance(value, tuple) and len(cells) == len(value):
-        return _alike(value, [_kept(v, c, cell, copied) for v, c in zip(value, cells, strict=True)])
-    return value
-
-
-def _all_copied(value: Any, copied: Copy) -> Any:
     if isinstance(value, tuple):
-        return _alike(value, [_all_copied(v, copied) for v in value])
+        fits = type(cells) is tuple and len(cells) == len(value)
+        each = cells if fits else (cells,) * len(value)
+        parts = [_kept(v, c, cell, copied) for v, c in zip(value, each, strict=True)]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if cells is not cell:
+        return value
+    if isinstance(value, Saved):
+        return value.again(copied(value.unpack()))
     return copied(value) if hasattr(value, "dtype") else value
-
-
-def _alike(value: tuple[Any, ...], parts: Sequence[Any]) -> tuple[Any, ...]:
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
 class Copies:
@@ -153,24 +139,14 @@ class OldValues(Keeper):
         self._few = self._many = FEW
         self._lock = locks.new_lock()
 
-    def wants(self, name: str, level: int) -> bool:
-        return True
-
-    def take(self, name: str) -> Take | None:
-        return None
-
-    def note(self, holder: Any) -> None:
-        """Note that `holder` has saved arrays.
-
-        It is a node, or an object with `cells`, `keep_old(cell, copied)`, and the time `seq` of the
-        last write before it saved them.
-        """
+    def note(self, holder: Node | Saved) -> None:
+        """Note that `holder` has saved arrays."""
         self.fresh.append(ref(holder))
         if len(self.fresh) > self._few:
             self._forget()
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if node.cells is not None and not node.unchecked:
+        if node.cells is not None and not node.exchanged:
             self.fresh.append(ref(node))
             if len(self.fresh) > self._few:
                 self._forget()
@@ -196,12 +172,12 @@ class OldValues(Keeper):
         # Forgotten after they have copied: what runs in between may write to the memory, too.
         for known in holders:
             holder = known()
-            if isinstance(holder, Node):
-                # what was written outside of this context is gone, and the pass raises
-                if holder.unchecked or not written_after(cell, holder.seq):
+            # what was written outside of this context is gone, and the pass raises
+            if holder is not None and not written_after(cell, holder.seq):
+                if isinstance(holder, Node):
                     keep_old(holder, cell, copied)
-            elif holder is not None and not written_after(cell, holder.seq):
-                holder.keep_old(cell, copied)
+                else:
+                    holder.keep_old(cell, copied)
         with self._lock:
             self._known -= len(of.pop(id(cell), ()))
             if self._known > self._many:
@@ -230,8 +206,10 @@ FEW = 1000
 """The number of new holders after which those that are gone are dropped."""
 
 
-def noted(holder: Any) -> None:
+def noted(holder: Node | Saved) -> None:
     """Report a holder that saved arrays without hooks to the OldValues of this context, if any."""
+    if isinstance(holder, Saved):
+        holder.seq = last_write[0]
     for observer in observe.watching():
         if isinstance(observer, OldValues):
             observer.note(holder)

@@ -1,19 +1,19 @@
-"""Saved values as users see them: as Tensors, and with hooks that pack and unpack them.
+"""Saved values as users see them: as Tensors, and in the hands of keepers, such as hooks.
 
-If some of a node's saved arrays are packed, the node is a PackedNode, whose `saved` unpacks them
-each time it is read.
+An array that a keeper has is replaced by a handle, `Saved`. A node with handles is a KeptNode,
+whose `saved` asks for the arrays each time it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from .. import observe
 from ..core import grad_mode, graph
-from ..core.element import SCALARS, Library, mixed
+from ..core.element import SCALARS, mixed
 from ..core.graph import (
     FREED,
     AccumulateGrad,
@@ -21,8 +21,14 @@ from ..core.graph import (
     MultiNode,
     Node,
     OutputInfo,
-    check_versions,
+    changed_after,
+    edge,
     extra,
+    flat_cells,
+    modified,
+    origin,
+    shown,
+    written_after,
 )
 from ..core.level import Layer, innermost
 from ..core.nested import NestedLayer, put_together, taken_apart
@@ -35,8 +41,8 @@ from ..provided import provide
 from ..registry import per_operation
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
-Take = Callable[[Tensor], "Packed"]
-"""Replaces a raw array, given as a Tensor of the base level."""
+Copy = Callable[[Any], Any]
+"""Makes a copy of an array."""
 
 _new: Any = object.__new__
 slot: Any = Node.__dict__["saved"]
@@ -51,6 +57,164 @@ def stored(node: Node) -> Any:
 
 def store(node: Node, values: Sequence[Any] | None) -> None:
     slot.__set__(node, None if values is None else node.rule.together(values))
+
+
+def tracked(node: Node) -> Sequence[Any]:
+    """The version cells of what a node saved: of each array or list of arrays, and of a key."""
+    return (node.cells,) if type(node.cells) is list else node.cells or ()
+
+
+# Versions
+
+
+def check_versions(node: Node) -> None:
+    """Raise if an array that `node` saved, and no keeper has, was modified in place since."""
+    seq = node.seq
+    for cell in flat_cells(node.cells):
+        if cell and (cell[-1] > seq or (cell[-1] < 0 and written_after(cell, seq))):
+            what = _described(node, cell)
+            if what:
+                raise modified(what, cell, seq)
+    for x in _layers(slot.__get__(node)):
+        # the program may have it, too, such as an argument of vjp that is a Tensor
+        gone = written_after if x._elem.run is None else changed_after
+        if x._cell and gone(x._cell, seq):
+            raise modified(shown(node.library, x), x._cell, seq)
+
+
+def _layers(saved: Any) -> Iterator[Layer]:
+    if isinstance(saved, Layer):
+        yield saved
+    elif type(saved) is tuple:
+        for x in saved:
+            yield from _layers(x)
+
+
+def _described(node: Node, cell: list[int]) -> str:
+    """Describe the array of this cell, as in `[numpy float64 [3]], which is output 0 of Add,`.
+
+    The description is "" if keepers have it.
+    """
+    saved, arrays, cells = stored(node), _arrays(node.rule), tracked(node)
+    for (i, _, source), nested in zip(arrays, cells, strict=False):
+        value = saved[i]
+        if not _is_on(value, nested, cell):
+            continue
+        if not hasattr(value, "shape"):
+            return f"an array saved by {node.name()}"
+        parent = _history(node, *source)
+        return shown(node.library, value) + ("" if parent is None else origin(*edge(parent)))
+    keys = any(c is cell for nested in cells[len(arrays) :] for c in flat_cells(nested))
+    return f"an index array of {node.name()}" if keys else ""
+
+
+def _is_on(value: Any, cells: Any, cell: list[int]) -> bool:
+    """Whether a saved value that no keeper has is on the memory of a version cell."""
+    if isinstance(value, tuple):
+        each = cells if type(cells) is tuple else (cells,) * len(value)
+        return any(_is_on(v, c, cell) for v, c in zip(value, each, strict=False))
+    return cells is cell and not isinstance(value, Saved)
+
+
+# Handles
+
+
+class Saved:
+    """A value that was saved for a backward pass.
+
+    Of a nested value the raw arrays are kept one by one, as constants of the base level. So keepers
+    work inside a transformation, after its end, and under any other, and histories and tangents are
+    preserved.
+
+    keeper  who decides how it is kept; None: it is kept unchanged
+    name    the name of the operation that saved it
+    data    what the keeper has in its place; of a nested value the handles of its raw arrays
+    cell    the version cell of its memory
+    shell   the layers of a nested value, without its raw arrays, else None
+    seq     the time of the last write before it was saved, if it is kept unchanged
+    """
+
+    __slots__ = ("__weakref__", "cell", "data", "keeper", "name", "seq", "shell")
+    keeper: Any
+    name: str
+    data: Any
+    cell: list[int]
+    shell: NestedLayer | None
+    seq: int
+
+    @property
+    def parts(self) -> Sequence[Saved]:
+        """The handles of its raw arrays."""
+        parts: Sequence[Saved] = (self,) if self.shell is None else self.data
+        return parts
+
+    @property
+    def cells(self) -> tuple[list[int], ...]:
+        """The version cells that matter to it."""
+        own = (self.cell,)
+        return own if self.shell is None else (*own, *(part.cell for part in self.parts))
+
+    def unpack(self) -> Any:
+        """The value that was saved."""
+        if self.shell is not None:
+            return put_together(self.shell, iter([part.unpack() for part in self.parts]))
+        return self.data if self.keeper is None else self.keeper.unpack(self)
+
+    def again(self, value: Any) -> Saved:
+        """Another value, kept in the same way."""
+        return packed_raw(self.keeper, self.name, value, [])
+
+    def keep_old(self, cell: list[int], copied: Copy) -> None:
+        """Keep copies of the arrays on a memory that is about to be written."""
+        every = self.cell is cell
+        for part in self.parts:
+            if every or part.cell is cell:
+                before, copy = part.cell, copied(part.data)
+                if part.cell is before:  # no signal handler has written meanwhile
+                    part.data, part.cell = copy, []
+        if every:
+            self.cell = []
+
+
+def handle(
+    keeper: Keeper | None, name: str, data: Any, cell: list[int], shell: NestedLayer | None = None
+) -> Saved:
+    """A handle with this state. A call of the class with these arguments would take longer."""
+    x: Saved = _new(Saved)
+    x.keeper = keeper
+    x.name = name
+    x.data = data
+    x.cell = cell
+    x.shell = shell
+    return x
+
+
+def packed(keeper: Keeper | None, name: str, t: Tensor) -> Saved:
+    """Let a keeper have the value of a Tensor."""
+    x = t._array
+    return (
+        packed_raw(keeper, name, x, t._cell)
+        if keeper is None or t._elem.run is not None or isinstance(x, Layer)
+        else keeper.pack(name, x, t._cell, t)
+    )
+
+
+def packed_raw(keeper: Keeper | None, name: str, value: Any, cell: list[int]) -> Saved:
+    """Let a keeper have a value with this version cell that has no history of the base level."""
+    if not isinstance(value, Layer):
+        return (
+            handle(None, name, value, cell)
+            if keeper is None
+            else keeper.pack(name, value, cell, None)
+        )
+    arrays: list[Any] = []
+    cells: list[list[int]] = []
+    shell = taken_apart(value, arrays, cells, cell)
+    parts = [packed_raw(keeper, name, x, c) for x, c in zip(arrays, cells, strict=True)]
+    return handle(keeper, name, parts, cell, shell)
+
+
+# Keepers
 
 
 disabled: ContextVar[str | None] = ContextVar(
@@ -68,7 +232,7 @@ class Keeper(Observer):
     __slots__ = ()
     events = frozenset({SAVED})
     exclusive = False
-    """Whether outer ones get nothing, even if this one leaves the saved values unchanged"""
+    """Whether saved values stay unchanged and outer ones get nothing."""
 
     def look(self, operands: Sequence[Any]) -> None:
         """Handle a recorded operation on these operands, which need not save anything."""
@@ -77,76 +241,75 @@ class Keeper(Observer):
         """Whether it takes the values that the operation of this name saves at this level."""
         raise NotImplementedError
 
-    def take(self, name: str) -> Take | None:
-        """How to replace the arrays that the operation of this name saves; None: not at all."""
+    def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> Saved:
+        """Replace a raw array that the operation of this name saves.
+
+        cell  its version cell
+        t     the Tensor of the base level that the program may see, None for a constant
+        """
         raise NotImplementedError
 
-    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
+    def unpack(self, x: Saved) -> Any:
+        """The raw array that was replaced."""
+        return x.data
+
+    def sources(self, x: Saved) -> Sequence[tuple[Any, bool]]:
+        """The arrays from which it computes the array, and whether each has a history."""
+        return ()
+
+    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Saved:
         """Replace an array that `node` saved.
 
         of      an object that may hold the array as its value
         result  the result of the operation, the first Tensor
         """
-        known = isinstance(of, Layer) and of._array is value
-        take = self.take(node.rule.op.name)
-        assert take is not None
-        return packed_raw(take, value, of._cell if known else [])
+        cell = of._cell if isinstance(of, Layer) and of._array is value else []
+        name = node.rule.op.name
+        if isinstance(value, Layer):
+            return packed_raw(self, name, value, cell)
+        return self.pack(name, value, cell, None)
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         self.look(operands)
         saved, rule = stored(node), node.rule
-        if not saved or node.unchecked or _is_left(self):
+        if not saved or node.exchanged or _is_left(self):
             return
-        first: Tensor = (
-            result
-            if isinstance(result, Tensor)
-            else next(t for t in result if isinstance(t, Tensor))
-        )
+        alone = isinstance(result, Tensor)
+        first: Tensor = result if alone else next(t for t in result if isinstance(t, Tensor))
         if not self.wants(rule.op.name, first._elem.level):
             return
-        kept: Any = None
+        values: Any = None
         for i, at, source in _arrays(rule):
             value = saved[i]
-            of: Any = (
-                operands[at]
-                if at >= 0
-                else None
-                if source[0] == "in"
-                else first
-                if first is result
-                else result
-            )
+            of: Any = operands[at] if at >= 0 else None if source[0] == "in" else result
             if type(value) is tuple:
-                x: Any = self._keep_all(node, value, source, of, first)
+                each = of if isinstance(of, (tuple, list)) else (None,) * len(value)
+                x: Any = tuple(
+                    v
+                    if not hasattr(v, "dtype") or type(y) in SCALARS
+                    else self.keep(node, v, s, y, first)
+                    for v, s, y in zip(value, _sources(source, value), each, strict=True)
+                )
             elif type(of) in SCALARS or not hasattr(value, "dtype"):
                 continue
             else:
-                x = self.keep(
-                    node,
-                    value,
-                    source,
-                    result[source[1]] if of is result and first is not result else of,
-                    first,
-                )
-            if kept is None:
-                kept = list(saved)
-            kept[i] = x
-        if kept is not None:
-            _replace(node, kept)
+                if of is result and not alone:
+                    of = result[source[1]]
+                x = self.keep(node, value, source, of, first)
+            if values is None:
+                values = list(saved)
+            values[i] = x
+        if values is not None:
+            _exchange(node, values)
 
-    def _keep_all(
-        self, node: Node, values: tuple[Any, ...], source: Any, of: Any, result: Tensor
-    ) -> tuple[Any, ...]:
-        sources = (
-            source
-            if source and isinstance(source[0], tuple)
-            else [("out", i) for i in range(len(values))]
-        )
-        given = of if isinstance(of, (tuple, list)) else [None] * len(values)
-        return tuple(
-            v if not hasattr(v, "dtype") or type(x) in SCALARS else self.keep(node, v, s, x, result)
-            for v, s, x in zip(values, sources, given, strict=True)
-        )
+
+def _sources(source: Any, values: tuple[Any, ...]) -> Sequence[Any]:
+    """The sources of the arrays of a tuple that is saved under one name."""
+    return (
+        source
+        if source and isinstance(source[0], tuple)
+        else [("out", i) for i in range(len(values))]
+    )
 
 
 def _is_left(keeper: Keeper) -> bool:
@@ -174,40 +337,81 @@ def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
 
 
 class Pair(Keeper):
-    """A user's pair of hooks."""
+    """A user's pair of hooks.
 
-    __slots__ = ("pair",)
+    For each array it keeps the return value of pack_hook, and the library of the array.
+    """
+
+    __slots__ = ("hooks",)
 
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
-        self.pair = pack, unpack
+        self.hooks = pack, unpack
 
     def wants(self, name: str, level: int) -> bool:
         return True
 
-    def take(self, name: str) -> Take:
-        return partial(pack_array, self.pair)
+    def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> Saved:
+        if t is not None:
+            return self._packed(t)
+        t = wrap(value)
+        t._cell = cell
+        return self._packed(t, own=True)
 
-    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Packed:
-        known = isinstance(of, Tensor) and of._array is value
-        if not known or isinstance(value, Layer):
-            t = _shown(node, value, source, result)
-            if known:
-                t._cell = of._cell
-            kept = packed(partial(pack_array, self.pair, own=True), t)
-        elif of._elem.run is not None:
-            return packed_raw(self.take(""), value, of._cell)
+    def unpack(self, x: Saved) -> Any:
+        data, library = x.data
+        t = self.hooks[1](data)
+        if not isinstance(t, Tensor):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(t).__name__}"
+            )
+        if t._elem.library is not library:
+            raise mixed("saved tensor unpack_hook", library, t._elem.library)
+        if type(t) is not Tensor:
+            t._check()
+        x = t._array
+        return innermost(x) if isinstance(x, Layer) else x
+
+    def keep(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Saved:
+        if result._elem.run is not None or isinstance(value, Layer):
+            return super().keep(node, value, source, of, result)
+        if not isinstance(of, Tensor) or of._array is not value:
+            t = _shown(node, value, source)
         elif source[0] == "in" and type(of._node) is AccumulateGrad:
-            return pack_array(self.pair, of)
+            return self._packed(of)
         else:
             # not `of` itself: this may be an in-place operation, which is about to change it
             t = _new(Tensor)
-            t._array = value
-            t._elem = of._elem
-            t._cell = of._cell
+            t._array, t._elem, t._cell = value, of._elem, of._cell
             t._node = _history(node, *source) if of._elem.floating else None
-            kept = pack_array(self.pair, t, True)
+        kept = self._packed(t, own=True)
         t._node = None  # the hook's value must not refer back to the node
         return kept
+
+    def _packed(self, t: Tensor, own: bool = False) -> Saved:
+        """Pass a Tensor of the base level to pack_hook.
+
+        own  whether multigrad made the Tensor for this hook. The node may keep such a Tensor
+        """
+        version = t._version if t._cell else 0
+        before = gate.get()
+        try:
+            gate.set(grad_mode.quiet(before))
+            data = self.hooks[0](t)
+        finally:
+            try:
+                gate.set(before)
+            except MemoryError:
+                observe.put_back(gate, before)
+        if t._cell and t._version != version:
+            raise GradientError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook cannot be modified by in-place operations as this can lead to "
+                "unexpected side-effects."
+            )
+        # a Tensor of the user may get a node in an in-place operation
+        kept = t.data if data is t and not own else data
+        return handle(self, "", (kept, t._elem.library), t._cell)
 
 
 def enter(keeper: Keeper) -> None:
@@ -258,159 +462,25 @@ def any_in_force() -> bool:
     return any(isinstance(x, Keeper) for x in watching())
 
 
-def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Take | None:
-    """How to replace the arrays that an operation saves, for callers that save them themselves."""
+def in_force(name: str, level: int, operands: Sequence[Any] = ()) -> Keeper | None:
+    """The Keeper of the arrays that an operation saves, for callers that save them themselves."""
     chosen: Keeper | None = None
     for x in reversed(watching()):
         if isinstance(x, Keeper):
             x.look(operands)
-            if chosen is None and x.wants(name, level):
+            if chosen is None and (x.exclusive or x.wants(name, level)):
                 chosen = x
-    return None if chosen is None else chosen.take(name)
+    return None if chosen is None or chosen.exclusive else chosen
 
 
-class Packed:
-    """The replacement of an array that a node saved.
-
-    data   the replacement of the raw arrays
-    shell  the layers of a nested value, without its raw arrays. It is None for a raw array
-    """
-
-    __slots__ = ()
-    shell: NestedLayer | None = None
-
-    @property
-    def data(self) -> list[Any]:
-        return [self]
-
-    def unpack(self) -> Any:
-        """The value that the node saved."""
-        raise NotImplementedError
-
-    def again(self, value: Any) -> Packed:
-        """Another value packed in the same way."""
-        raise NotImplementedError
-
-
-class PackedArray(Packed):
-    """An array packed by the user's hooks: the return value of pack_hook."""
-
-    __slots__ = ("kept", "library", "pair")
-    kept: Any
-    library: Library
-    pair: Hooks
-
-    @property
-    def data(self) -> list[Any]:
-        return [self.kept]
-
-    def unpack(self) -> Any:
-        t = self.pair[1](self.kept)
-        if not isinstance(t, Tensor):
-            raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
-                f"type {type(t).__name__}"
-            )
-        if t._elem.library is not self.library:
-            raise mixed("saved tensor unpack_hook", self.library, t._elem.library)
-        if type(t) is Tensor:
-            x = t._array
-            return innermost(x) if isinstance(x, Layer) else x
-        t._check()
-        return innermost(t)
-
-    def again(self, value: Any) -> Packed:
-        return packed(partial(pack_array, self.pair), wrap(value))
-
-
-def pack_array(pair: Hooks, t: Tensor, own: bool = False) -> PackedArray:
-    """Pass a Tensor of the base level to the user's hook.
-
-    own  whether multigrad made the Tensor for this hook. The node may keep such a Tensor
-    """
-    version = t._version if t._cell else 0
-    before = gate.get()
-    try:
-        gate.set(grad_mode.quiet(before))
-        data = pair[0](t)
-    finally:
-        try:
-            gate.set(before)
-        except MemoryError:
-            observe.put_back(gate, before)
-    if t._cell and t._version != version:
-        raise GradientError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as "
-            "input to pack hook cannot be modified by in-place operations as this can lead to "
-            "unexpected side-effects."
-        )
-    x: PackedArray = _new(PackedArray)
-    x.pair, x.library = pair, t._elem.library
-    x.kept = data
-    # a Tensor of the user, which may get a node in an in-place operation
-    if data is t and not own:
-        x.kept = t.data
-    return x
-
-
-class PackedNested(Packed):
-    """A nested value whose raw arrays are packed one by one, as constant Tensors of the base level.
-
-    So hooks work inside a transformation, after its end, and under any other, and histories and
-    tangents are preserved.
-    """
-
-    __slots__ = ("parts", "shell", "take")
-
-    def __init__(self, take: Take, shell: NestedLayer, parts: list[Packed]) -> None:
-        self.take = take
-        self.shell = shell
-        self.parts = parts
-
-    @property
-    def data(self) -> list[Any]:
-        return [x for part in self.parts for x in part.data]
-
-    def unpack(self) -> Any:
-        return put_together(self.shell, iter([part.unpack() for part in self.parts]))
-
-    def again(self, value: Any) -> Packed:
-        return packed(self.take, wrap(value))
-
-
-def packed(take: Take, t: Tensor) -> Packed:
-    """Replace the value of a Tensor."""
-    return (
-        packed_raw(take, t._array, t._cell)
-        if t._elem.run is not None or isinstance(t._array, Layer)
-        else take(t)
-    )
-
-
-def packed_raw(take: Take, value: Any, cell: list[int]) -> Packed:
-    """Replace a value with this version cell that has no history of the base level."""
-    arrays: list[Any] = []
-    cells: list[list[int]] = []
-    shell = taken_apart(value, arrays, cells, cell)
-    parts = []
-    for x, c in zip(arrays, cells, strict=True):
-        t = wrap(x)
-        t._cell = c
-        parts.append(take(t))
-    return parts[0] if shell is None else PackedNested(take, shell, parts)
+# Nodes
 
 
 def _opened(value: Any) -> Any:
-    # tuples of other types contain nothing that was packed, and stay unchanged
+    # tuples of other types contain no handles, and stay unchanged
     if type(value) is tuple:
-        return tuple(_opened(v) for v in value)
-    return value.unpack() if isinstance(value, Packed) else value
-
-
-def _closed(value: Any, before: Any) -> Any:
-    if type(before) is tuple:
-        return tuple(_closed(v, b) for v, b in zip(value, before, strict=True))
-    return before.again(value) if isinstance(before, Packed) else value
+        return tuple(map(_opened, value))
+    return value.unpack() if isinstance(value, Saved) else value
 
 
 def _unpacked(node: Node) -> Any:
@@ -420,72 +490,47 @@ def _unpacked(node: Node) -> Any:
     values = list(saved)
     for i, _, _ in _arrays(node.rule):
         x = saved[i]
-        values[i] = x.unpack() if isinstance(x, Packed) else _opened(x) if type(x) is tuple else x
+        alone = type(x) is Saved and x.shell is None
+        values[i] = x.keeper.unpack(x) if alone else _opened(x)
     return node.rule.together(values)
 
 
-def _repack(node: Node, value: Any) -> None:
-    store(node, None if value is None else list(map(_closed, apart(value), stored(node))))
+_through_keepers = property(_unpacked, slot.__set__)
 
 
-_through_hooks = property(_unpacked, _repack)
+class KeptNode(HookedNode):
+    """A node that has handles in place of saved arrays.
 
-
-class PackedNode(HookedNode):
-    """A node whose saved arrays were packed when it was made."""
-
-    __slots__ = ()
-
-    unchecked = True
-    saved = _through_hooks
-
-
-class PackedMultiNode(MultiNode):
-    """A PackedNode with several outputs."""
-
-    __slots__ = ()
-
-    unchecked = True
-    saved = _through_hooks
-
-
-class PackedLaterNode(HookedNode):
-    """A node with saved arrays that were packed after their versions had been checked.
-
-    The versions of its other arrays are checked as usual.
+    They are unpacked each time that `saved` is read.
     """
 
     __slots__ = ()
+    exchanged = True
+    saved = _through_keepers
 
-    saved = _through_hooks
 
-
-class PackedLaterMultiNode(MultiNode):
-    """A PackedLaterNode with several outputs."""
+class KeptMultiNode(MultiNode):
+    """A KeptNode with several outputs."""
 
     __slots__ = ()
+    exchanged = True
+    saved = _through_keepers
 
-    saved = _through_hooks
 
-
-def _replace(node: Node, saved: Sequence[Any], later: bool = False) -> None:
-    store(node, saved)
-    kind = type(node)
-    if kind is Node:
+def _exchange(node: Node, values: Sequence[Any]) -> None:
+    """Store values among which there are handles."""
+    store(node, values)
+    if type(node) is Node:
         node.extra = None
-    if kind is not PackedNode and kind is not PackedMultiNode:
-        of_one, of_several = (
-            (PackedLaterNode, PackedLaterMultiNode) if later else (PackedNode, PackedMultiNode)
-        )
-        node.__class__ = of_several if isinstance(node, MultiNode) else of_one
+    node.__class__ = KeptMultiNode if isinstance(node, MultiNode) else KeptNode
 
 
-def _shown(node: Node, value: Any, source: Any, like: Tensor | None) -> Tensor:
-    """A saved value as a Tensor of the level of `like`, with its history.
+def _shown(node: Node, value: Any, source: Any) -> Tensor:
+    """A saved value as a Tensor with its history.
 
     That is the history of an operand, or the node itself for an output.
     """
-    t = wrap(value) if like is None else wrap_at(like, value)
+    t = wrap(value)
     kind, number = source
     if kind == "in" or t._elem.floating:
         t._node = _history(node, kind, number)
@@ -513,20 +558,17 @@ def show(node: Node, name: str) -> Any:
     value = apart(saved)[i]
     if source is None:
         return value
-    if node.cells is not None and not node.unchecked:
+    if node.cells is not None:
         check_versions(node)
     if isinstance(value, tuple):
-        sources = (
-            source if isinstance(source[0], tuple) else [("out", k) for k in range(len(value))]
-        )
-        return tuple(_one(node, v, s) for v, s in zip(value, sources, strict=True))
+        return tuple(map(partial(_one, node), value, _sources(source, value)))
     return _one(node, value, source)
 
 
 def _one(node: Node, value: Any, source: Any) -> Any:
     if not hasattr(value, "dtype"):
         return value
-    t = _shown(node, value, source, None)
+    t = _shown(node, value, source)
     leaf = t._node.variable if type(t._node) is AccumulateGrad else None
     return leaf if leaf is not None and leaf._array is value else t
 
@@ -554,15 +596,19 @@ class SavedTensor:
         self._pack((pack_hook, unpack_hook))
 
 
-HOOKED = (
-    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
-    "only one pair of hooks is allowed at a time."
-)
+def by_hooks(hooks: Hooks, value: Any, shown: Callable[[], Tensor]) -> Saved:
+    """Let a pair of hooks have a saved value, which the program sees as the Tensor `shown()`."""
+    if isinstance(value, Saved) and value.keeper is not None:
+        raise GradientError(
+            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
+            "only one pair of hooks is allowed at a time."
+        )
+    return packed(Pair(*hooks), "", shown())
 
 
 def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
     """Let a pair of hooks pack a value that an operation has saved under this name."""
-    i = node.rule.plan.index(name) if name in node.rule.plan else None
+    i = node.rule.plan.index(name) if name in node.rule.plan else -1
     saved = stored(node)
     if saved is None:
         raise GradientError(
@@ -572,23 +618,15 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
             "graph a second time or if you need to access saved variables after calling "
             "backward."
         )
-    value, source = (None, None) if i is None else (saved[i], node.rule.sources[i])
-    if isinstance(value, Packed):
-        raise GradientError(HOOKED)
-    if i is None or source is None or not hasattr(value, "dtype"):
+    value, source = (None, None) if i < 0 else (saved[i], node.rule.sources[i])
+    if not isinstance(value, Saved) and (source is None or not hasattr(value, "dtype")):
         raise GradientError(
             "Calling register_hooks on a saved tensor with value None is forbidden; "
             f"_saved_{name} of {node.name()} is not a single array"
         )
-    t = show(node, name)  # raises if it was modified
-    kept = packed(partial(pack_array, hooks), t)
-    tracked = [k for k, s in enumerate(node.rule.sources) if s is not None]
-    cells = [node.cells] if type(node.cells) is list else list(node.cells or ())
-    for k, at in zip(range(len(cells)), tracked, strict=False):
-        if at == i:
-            cells[k] = []  # versions do not apply to it any more
-    _replace(node, [*saved[:i], kept, *saved[i + 1 :]], later=True)
-    node.cells = tuple(cells)
+    # `show` raises if it was modified
+    kept = by_hooks(hooks, value, lambda: show(node, name))
+    _exchange(node, [*saved[:i], kept, *saved[i + 1 :]])
 
 
 def note_output(t: Tensor) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import multigrad as mg
+from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.core.graph import KEPT
 from multigrad.errors import GradientError
+from multigrad.registry import define
 
 MANY = 5 * KEPT
 """Writes after which a cell has been shortened several times."""
@@ -100,3 +102,50 @@ class TestErrors:
             data *= 1.0
         with pytest.raises(GradientError, match="is at version 1; expected version 0 instead"):
             loss.backward()
+
+
+@pytest.mark.usefixtures("operations")
+class TestWhatHooksHave:
+    """Versions do not apply to it, and apply to the rest of what the node saves."""
+
+    @pytest.mark.parametrize("hooked", [False, True])
+    def test_a_list_of_arrays(self, backend, hooked):
+        define(
+            "t.product(*arrays)",
+            forward=lambda xp, *arrays: arrays[0] * arrays[1],
+            arrays=lambda xp, g, arrays, needs: [g * arrays[1], g * arrays[0]],
+        )
+        x = mg.asarray([1.0, 2.0], backend=backend, requires_grad=True)
+        factors = x * 3.0, x * 5.0
+        if hooked:
+            with saved_tensors_hooks(
+                lambda t: t.tolist(), lambda a: mg.asarray(a, backend=backend)
+            ):
+                y = mg.t.product(*factors)
+        else:
+            y = mg.t.product(*factors)
+        for t in factors:
+            t += 1.0
+        if hooked:
+            mg.sum(y).backward()
+            assert x.grad.tolist() == [30.0, 60.0]
+        else:
+            with pytest.raises(GradientError, match="an array saved by TProductBackward is at"):
+                mg.sum(y).backward()
+
+    def test_an_index_array(self, backend):
+        define(
+            "t.chosen(x, /, key)",
+            forward=lambda xp, x, key: (x * x)[key],
+            x=lambda xp, g, x, key, x_shape: 2.0 * x * xp.unindex(g, key, x_shape),
+        )
+        x = mg.asarray([1.0, 2.0, 3.0], backend=backend, requires_grad=True)
+        index = mg.asarray([0, 1], backend=backend)
+        with saved_tensors_hooks(lambda t: t, lambda t: t):
+            y = mg.t.chosen(x, index)
+            z = mg.t.chosen(x, index)
+        mg.sum(y).backward()
+        assert x.grad.tolist() == [2.0, 4.0, 0.0]
+        index += 1
+        with pytest.raises(GradientError, match="an index array of TChosenBackward is at version"):
+            mg.sum(z).backward()

@@ -270,7 +270,7 @@ def test_the_tree_has_a_line_for_each_room():
 
 
 def test_files_and_names_of_the_page_exist():
-    """Of `core/graph.py`, `check_versions` both the file and the name."""
+    """Of `memory/saved.py`, `check_versions` both the file and the name."""
     files = set(re.findall(r"`([\w/]+/\w+\.py)`", PAGE))
     places = {
         name: path for name in files for path in (ROOT / name, ROOT.parent / name) if path.is_file()

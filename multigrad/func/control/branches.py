@@ -325,7 +325,7 @@ class Switch(Looped):
             application, rule, [index, *doubled(consts, t_consts), *doubled(args, t_args)]
         )
         return Applied(
-            tuple([dual(x, t, top) for x, t in zip(*halved(outs, out), strict=True)]), (), None
+            tuple([dual(x, t, top) for x, t in zip(*halved(outs, out), strict=True)]), None
         )
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
@@ -357,7 +357,7 @@ class Switch(Looped):
             [index, *inner],
         )
         return Applied(
-            tuple([batched(x, flag, top) for x, flag in zip(outs, out, strict=True)]), (), None
+            tuple([batched(x, flag, top) for x, flag in zip(outs, out, strict=True)]), None
         )
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:

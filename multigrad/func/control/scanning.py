@@ -149,7 +149,7 @@ class Scan(Looped):
             [t is not None for t in moving[1]],
             run,
         )
-        return Applied(tuple(outputs), (), None)
+        return Applied(tuple(outputs), None)
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
         inner, own = batches_at(values, top)
@@ -179,7 +179,7 @@ class Scan(Looped):
             list(mine[1]),
             run,
         )
-        return Applied(tuple(outputs), (), None)
+        return Applied(tuple(outputs), None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if not self.length:

@@ -240,7 +240,7 @@ class While(Looped):
             [t is not None for t in moving[1]],
             run,
         )
-        return Applied(tuple(outputs), (), None)
+        return Applied(tuple(outputs), None)
 
     def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
         inner, own = batches_at(values, top)
@@ -263,7 +263,7 @@ class While(Looped):
             list(mine[1]),
             run,
         )
-        return Applied(tuple(outputs), (), None)
+        return Applied(tuple(outputs), None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         raise GradientError(

@@ -24,7 +24,8 @@ from ...core.graph import (
 )
 from ...core.level import Layer
 from ...core.tensor import Tensor
-from ...custom.kept import FunctionCtx, Slot
+from ...custom.kept import FunctionCtx
+from ...custom.node import Slot
 from ...dispatch.names import meanings
 from ...memory import saved as _saved
 from .provenance import Output, Site, dtype_name, note_of, output_of
@@ -322,14 +323,7 @@ def saved_by(node: Node) -> Iterator[Saved]:
     if not values:
         return
     rule = node.rule
-    cells = (
-        []
-        if node.unchecked
-        else [node.cells]
-        if type(node.cells) is list
-        else list(node.cells or ())
-    )
-    at = iter(cells)
+    at = iter(_saved.tracked(node))
     for name, source, value in zip(rule.plan, rule.sources, values, strict=True):
         if source is None:
             if rule.op.roles.get(name) == "plain":
@@ -356,15 +350,16 @@ def saved_by(node: Node) -> Iterator[Saved]:
 
 def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Saved]:
     origin = "output" if source[0] == "out" else "constant" if source[1] is None else "input"
-    if isinstance(value, _saved.Packed):
-        raw = tuple(x for data in value.data for x in _raws(data))
+    if isinstance(value, _saved.Saved) and value.keeper is not None:
+        raw = tuple(x for part in value.parts for x in _raws(part.data))
         one = raw[0] if len(raw) == 1 and value.shell is None else None
+        # a checkpoint keeps the arguments from which it recomputes the array
         sources = {
             id(x): (x, recorded)
-            for part in value.data
-            for x, recorded in getattr(part, "sources", tuple)()
+            for part in value.parts
+            for data, recorded in value.keeper.sources(part)
+            for x in _raws(data)
         }
-        # a checkpoint keeps the arguments from which it recomputes the array
         for x, recorded in sources.values():
             yield Saved(
                 ARGUMENT,
@@ -384,6 +379,8 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
                 packed=True,
             )
         return
+    if isinstance(value, _saved.Saved):
+        value, cell = value.data, value.cell
     if type(value) in SCALARS or not hasattr(value, "dtype"):
         return
     now = expected = 0
@@ -414,9 +411,9 @@ def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
         )
         yield from _one(
             f"saved_tensors[{i}]",
-            slot.array,
+            slot.saved,
             ("out" if origin == "output" else "in", None if origin == "constant" else 0),
-            slot.cell,
+            None,
             node.ctx._seq,
         )
     for name, x in vars(node.ctx).items():  # attributes set by forward, which no pass frees
