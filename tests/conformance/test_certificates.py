@@ -291,7 +291,7 @@ def test_the_page_stands_alone_and_is_accessible() -> None:
     assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
     tags = [tag for tag, _ in parsed.tags]
     assert tags.count("caption") == tags.count("table") and "noscript" in tags
-    assert ("html", {"lang": "en"}) in parsed.tags and "prefers-color-scheme: dark" in text
+    assert ("html", {"lang": "en"}) in parsed.tags and "color-scheme: light dark" in text
     rows = [attrs for tag, attrs in parsed.tags if tag == "tr" and "data-state" in attrs]
     assert {a["data-backend"] for a in rows} == {"one"}
     assert {a["data-dtype"] for a in rows} == {"float64", "float32", ""}

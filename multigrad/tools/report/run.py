@@ -8,9 +8,11 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from ...pages import page, source
 from ..graphs import provenance
 from ..graphs.drawing import counted, size
 from ..graphs.memory import MemoryReport, Share
@@ -19,7 +21,6 @@ from ..profiler.events import EventList
 from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
 from ..profiler.trace import _rows
-from .page import page
 from .times import annotated, by_line, flame, split, totals
 from .watch import Held, RunObserver, Seen
 
@@ -84,10 +85,17 @@ class Run:
     @property
     def html(self) -> str:
         """Return the page."""
+        seen = self.observer.graph
         return page(
-            self.title,
+            f"{self.title}: profile",
+            "report",
+            source(
+                "report.html",
+                TITLE=escape(self.title),
+                DRAWING="" if seen is None else seen.drawing,
+            ),
+            source("page.js") + source("graph.js") + source("report.js"),
             self.data(),
-            "" if self.observer.graph is None else self.observer.graph.drawing,
         )
 
     def write(self, path: Any) -> str:
