@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,15 @@ PATIENCE = 60
 """The seconds within which the browser must answer."""
 
 
+CONNECT = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The program that becomes the browser, with the ends of both pipes where it expects them."""
+
+
 class Browser:
     """Chromium; its commands and answers are texts that end in a zero, on descriptors 3 and 4."""
 
@@ -25,14 +35,13 @@ class Browser:
         assert PROGRAM is not None
         commands, self._commands = os.pipe()
         self._answers, answers = os.pipe()
-
-        def connect() -> None:
-            for made, wanted in ((commands, 3), (answers, 4)):
-                os.dup2(made, wanted)
-                os.set_inheritable(wanted, True)  # if they are the same, too
-
         self._process = subprocess.Popen(
             [
+                sys.executable,
+                "-c",
+                CONNECT,
+                str(commands),
+                str(answers),
                 PROGRAM,
                 "--headless",
                 "--no-sandbox",
@@ -43,8 +52,7 @@ class Browser:
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=connect,
-            close_fds=False,  # descriptors 3 and 4 stay
+            pass_fds=(commands, answers),
         )
         os.close(commands)
         os.close(answers)

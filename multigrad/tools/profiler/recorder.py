@@ -165,9 +165,7 @@ class Recorder(Observer):
                 self._mark(call, detail, result if call.of is None else call.of)
                 end = perf_counter_ns()
             if self.memory is not None:
-                self.memory.see(
-                    call.node.cell.grad if type(call.node) is AccumulateGrad else result, end
-                )
+                self.follow(self.memory, call, end)
             if self.flops:
                 detail.flops = (
                     wanted_gradients(call.node) if call.node is not None else flops(call, result)
@@ -194,6 +192,10 @@ class Recorder(Observer):
                 detail,
             )
         )
+
+    def follow(self, memory: Memory, call: Call, time: int) -> None:
+        """Follow the memory of the arrays that a call made."""
+        memory.see(made_by(call), time)
 
     def opened(self, label: Label) -> None:
         self.labels.append(label)
@@ -222,6 +224,11 @@ class Recorder(Observer):
                 moment,
             )
             detail.library = library
+
+
+def made_by(call: Call) -> Any:
+    """Return the result of a call, or the gradient that it accumulated."""
+    return call.node.cell.grad if type(call.node) is AccumulateGrad else call.result
 
 
 class TimeRecorder(Recorder):
@@ -444,8 +451,8 @@ def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[Funct
     places = dict.fromkeys(by_thread, 0)
     running: dict[int, list[FunctionEvent]] = defaultdict(list)
     outside = []
-    for record in sorted(recorder.memory.records, key=lambda r: r.time):  # one sweep over both
-        us, thread = _us(recorder, record.time), record.thread
+    for change in recorder.memory.changes():  # one sweep over both
+        us, thread = _us(recorder, change.time), change.thread
         some, i = by_thread.get(thread, []), places.get(thread, 0)
         while i < len(some) and some[i].time_range.start < us:
             running[thread].append(some[i])
@@ -457,7 +464,7 @@ def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[Funct
                 FunctionEvent(0, MEMORY_EVENT_NAME, thread, us, us, use_device=recorder.use_device)
             ]
             outside += around
-        field = "cpu_memory_usage" if record.device is None else "device_memory_usage"
+        field = "cpu_memory_usage" if change.device is None else "device_memory_usage"
         for event in around:
-            setattr(event, field, getattr(event, field) + record.nbytes)
+            setattr(event, field, getattr(event, field) + change.nbytes)
     return outside
