@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .certificate import Results, counts, verdict
+from .certificate import Results, counts, outcomes, verdict
 from .plain import html
 
 LABEL = "multigrad"
@@ -28,8 +28,7 @@ def message(results: Results) -> tuple[str, str]:
     if not words:
         return "untested", "untested"
     worst = min(words.values(), key=WORST.index)
-    tests = [s for name in words for s in results["backends"][name]["tests"].items()]
-    states = counts({f"{i}": s for i, (_, s) in enumerate(tests)})
+    states = counts(outcomes(results))
     failures = f"{states['failed']} failed" if states.get("failed") else "failed"
     shown = {"partial": "partial run", "failed": failures}
     told = f"{shown.get(worst, worst)} ({results['samples']})"

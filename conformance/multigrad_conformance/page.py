@@ -11,7 +11,7 @@ from pathlib import Path
 
 from multigrad import pages
 
-from .certificate import Results, counts, dtype_of, lacking, verdict
+from .certificate import Results, chapter_of, counts, dtype_of, lacking, outcomes, parts, verdict
 from .plain import clean, html
 from .report import RUN
 
@@ -37,11 +37,11 @@ def html_of(results: Results) -> str:
 
 def _overview(results: Results) -> Iterator[str]:
     """Yield one row per backend: its verdict and its counts."""
-    states = list(counts(_numbered(results)))
+    states = list(counts(outcomes(results)))
     rows = []
     for number, (name, backend) in enumerate(results["backends"].items()):
         word, why = verdict(results, name)
-        numbers = counts(backend["tests"])
+        numbers = counts(backend["tests"].values())
         found = [*(numbers.get(s, 0) for s in states), len(backend.get("not run", ()))]
         link = f'<a href="#b{number}">{html(name)}</a>'
         rows.append(_row(link, f'<span class="{word}">{word}</span>', html(why), *map(str, found)))
@@ -58,18 +58,12 @@ def _overview(results: Results) -> Iterator[str]:
         yield from _table(["test", "error"], problems, caption)
 
 
-def _numbered(results: Results) -> dict[str, Sequence[str]]:
-    """Return the states of the tests of all backends."""
-    states = (state for b in results["backends"].values() for state in b["tests"].values())
-    return {str(number): state for number, state in enumerate(states)}
-
-
 def _form(results: Results) -> Iterator[str]:
     """Yield the filters; they are hidden until the script runs."""
     tests = [(b, i) for b in results["backends"].values() for i in b["tests"]]
     choices = {
-        "state": list(counts(_numbered(results))),
-        "check": sorted({i.split("/")[1] for _, i in tests}),
+        "state": list(counts(outcomes(results))),
+        "check": sorted({parts(i)[1] for _, i in tests}),
         "dtype": sorted({dtype_of(b, i) for b, i in tests} - {""}),
         "backend": list(results["backends"]),
     }
@@ -122,19 +116,18 @@ def _test(
 ) -> str:
     dtype = dtype_of(backend, test_id)
     told = html(test_id), f'<span class="{_class(state)}">{html(state)}</span>', html(dtype)
-    data = _data(name, [state], [test_id.split("/")[1]], dtype)
+    data = _data(name, [state], [parts(test_id)[1]], dtype)
     return _row(*told, f'<div class="reason">{html(reason)}</div>', data=data)
 
 
 def _grid(results: Results, name: str) -> Iterator[str]:
     """Yield a table with a row for each operation and dtype, and a column for each check."""
     backend = results["backends"][name]
-    cells: dict[tuple[str, str, str], dict[str, dict[str, Sequence[str]]]] = {}
-    for test_id, state in backend["tests"].items():
-        operation, check, _ = test_id.split("/", 2)
-        chapter = results["operations"].get(operation, {}).get("chapter", "kernels of the engine")
-        row = cells.setdefault((chapter, operation, dtype_of(backend, test_id)), {})
-        row.setdefault(check, {})[test_id] = state
+    cells: dict[tuple[str, str, str], dict[str, list[Sequence[str]]]] = {}
+    for test_id, outcome in backend["tests"].items():
+        operation, check, _ = parts(test_id)
+        at = chapter_of(results, operation), operation, dtype_of(backend, test_id)
+        cells.setdefault(at, {}).setdefault(check, []).append(outcome)
     checks = sorted({check for row in cells.values() for check in row})
     rows, last = [], ""
     for (chapter, operation, dtype), row in sorted(cells.items()):
@@ -144,15 +137,15 @@ def _grid(results: Results, name: str) -> Iterator[str]:
                 f'scope="rowgroup">{html(chapter.replace("_", " "))}</th></tr>'
             )
             last = chapter
-        states = sorted({s[0] for tests in row.values() for s in tests.values()})
+        states = sorted({s for tests in row.values() for s, *_ in tests})
         data = _data(name, states, list(row), dtype)
-        told = (_counted(row.get(check, {})) for check in checks)
+        told = (_counted(row.get(check, [])) for check in checks)
         rows.append(_row(html(operation), html(dtype), *told, data=data, columns=checks))
     head, caption = ["operation", "dtype", *checks], "A number alone counts tests that passed"
     yield from _table(head, rows, caption, "scroll grid", columns=checks)
 
 
-def _counted(tests: dict[str, Sequence[str]]) -> str:
+def _counted(tests: Sequence[Sequence[str]]) -> str:
     """Return the text of a cell: a number alone counts the tests that passed."""
     return ", ".join(
         str(n) if s == "passed" else f'<span class="{_class(s)}">{n} {html(s)}</span>'
