@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 from .certificate import Results, counts, outcomes, verdict
 from .plain import html
@@ -52,15 +54,18 @@ def svg(results: Results) -> str:
     """Return the badge as SVG without fonts or other external resources."""
     word, told = message(results)
     left, right = _width(LABEL), _width(told)
-    title = html(f"{LABEL}: {told}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">\n'
-        f"<title>{title}</title>\n"
-        f'<rect width="{left}" height="20" fill="#374151"/><rect x="{left}" width="{right}" height="20" fill="{COLOURS[word]}"/>\n'
-        '<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">\n'
-        f'<text x="{left / 2}" y="14" textLength="{left - 12}" lengthAdjust="spacingAndGlyphs">{html(LABEL)}</text>\n'
-        f'<text x="{left + right / 2}" y="14" textLength="{right - 12}" lengthAdjust="spacingAndGlyphs">{html(told)}</text>\n'
-        "</g>\n</svg>\n"
+    template = files(__package__).joinpath("badge.svg").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        label=html(LABEL),
+        text=html(told),
+        colour=COLOURS[word],
+        left=left,
+        right=right,
+        width=left + right,
+        label_middle=left / 2,
+        text_middle=left + right / 2,
+        label_length=left - 12,
+        text_length=right - 12,
     )
 
 
