@@ -421,17 +421,18 @@ def test_a_journal_tells_what_was_found_and_where_it_ended(tmp_path: Path) -> No
     path = tmp_path / "c.json"
     journal = Journal(path)
     assert recovered(beside(path), "by SIGSEGV") is None
-    journal.begin(changed(tests={}, not_run=["sin/vjp/real", "cos/vjp/real"]))
+    journal.note("begun", changed(tests={}, not_run=["sin/vjp/real", "cos/vjp/real"]))
     begun = recovered(beside(path), "by SIGSEGV")
     assert (
         begun is not None
         and begun["backends"]["one"]["died"] == "by SIGSEGV, before the first test"
     )
-    journal.started("test_operation[one:sin/vjp/real]")
-    journal.result("one", "sin/vjp/real", "failed", "off")
-    journal.problem("test_saves[sin]", "keeps x")
-    journal.started("test_operation[one:cos/vjp/real]")
-    journal.file.write('{"result": ["one", "cos/v')
+    journal.note("started", "test_operation[one:sin/vjp/real]")
+    journal.note("result", "one", "sin/vjp/real", "failed", "off")
+    journal.note("problem", "test_saves[sin]", "keeps x")
+    journal.note("started", "test_operation[one:cos/vjp/real]")
+    assert journal.file is not None
+    journal.file.write('["result", "one", "cos/v')
     journal.file.flush()
     out = recovered(beside(path), "by SIGSEGV")
     assert out is not None and out["problems"] == {"test_saves[sin]": "keeps x"}
