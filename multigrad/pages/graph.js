@@ -1,6 +1,6 @@
 // The interactive picture of a graph, in the page that `draw` writes and in the report of a run.
 
-/* view: the element around the `<svg>` with the group `#graph-all`; tools: the element for buttons; G: GraphPicture.data */
+/* view: the element around the `<svg>` with the group `#graph-all`; tools: the element for buttons; G: GraphPicture.data; returns its width and height */
 // biome-ignore lint/correctness/noUnusedVariables: called by the script that follows
 function showGraph(view, tools, G) {
   const all = view.querySelector("#graph-all"),
@@ -401,5 +401,6 @@ function showGraph(view, tools, G) {
   arrange();
   colour("kind");
   fit();
-  return { fit, size: () => [W, H] };
+  new ResizeObserver(fit).observe(view);
+  return [W, H];
 }

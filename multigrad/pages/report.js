@@ -700,9 +700,8 @@ if (!D.picture.boxes) {
   else $("picture").style.display = "none";
 } else {
   const view = $("graph"),
-    shown = showGraph(view, document.querySelector("#picture .tools"), D.picture),
-    [W, H] = shown.size();
-  view.style.height = `${Math.max(180, Math.min(640, H * Math.min(1, (view.clientWidth - 40) / W) + 40))}px`;
-  shown.fit();
+    [W, H] = showGraph(view, document.querySelector("#picture .tools"), D.picture),
+    scale = Math.min(1, (view.clientWidth - 40) / W);
+  view.style.height = `${Math.max(180, Math.min(640, H * scale + 40))}px`;
 }
 draw();
