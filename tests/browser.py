@@ -72,8 +72,11 @@ class Browser:
         assert "error" not in message, message["error"]
         return message["result"]
 
-    def wait(self, event: str) -> None:
-        while all(e.get("method") != event for e in self.events):
+    def wait(self, event: str, **params: Any) -> None:
+        """Wait for an event with these parameters."""
+        while not any(
+            e.get("method") == event and params.items() <= e["params"].items() for e in self.events
+        ):
             self.events.append(self._next())
 
     def _next(self) -> dict[str, Any]:
@@ -172,10 +175,9 @@ class OpenPage:
             eventsEnabled=True,
         )
         self.click(selector)
-        end = time.monotonic() + PATIENCE
-        while not (found := [p for p in folder.iterdir() if p.suffix == ".json"]):
-            assert time.monotonic() < end, "no file was saved"
-        return found[0].read_text()
+        self._browser.wait("Browser.downloadProgress", state="completed")
+        (saved,) = folder.iterdir()
+        return saved.read_text()
 
     def choose(self, selector: str, value: str) -> None:
         """Choose from a list."""
