@@ -33,17 +33,17 @@ def message(results: Results) -> tuple[str, str]:
     states = counts(outcomes(results))
     failures = f"{states['failed']} failed" if states.get("failed") else "failed"
     shown = {"partial": "partial run", "failed": failures}
-    told = f"{shown.get(worst, worst)} ({results['samples']})"
+    text = f"{shown.get(worst, worst)} ({results['samples']})"
     if worst in ("conformant", "partial"):
-        told += f": {states.get('passed', 0)} passed"
+        text += f": {states.get('passed', 0)} passed"
     if worst == "conformant":
-        told += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
+        text += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
     names = (
         [name for name, word in words.items() if word == worst]
         if worst in ("died", "failed")
         else list(words)
     )
-    return worst, f"{', '.join(names)}: {told}"
+    return worst, f"{', '.join(names)}: {text}"
 
 
 def write(results: Results, path: Path) -> None:
@@ -52,12 +52,12 @@ def write(results: Results, path: Path) -> None:
 
 def svg(results: Results) -> str:
     """Return the badge as SVG without fonts or other external resources."""
-    word, told = message(results)
-    left, right = _width(LABEL), _width(told)
+    word, text = message(results)
+    left, right = _width(LABEL), _width(text)
     template = files(__package__).joinpath("badge.svg").read_text(encoding="utf-8")
     return Template(template).substitute(
         label=html(LABEL),
-        text=html(told),
+        text=html(text),
         colour=COLOURS[word],
         left=left,
         right=right,

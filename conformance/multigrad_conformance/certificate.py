@@ -82,8 +82,8 @@ def _wrong(results: Results) -> str:
         if not isinstance(backend, dict) or not isinstance(backend.get("tests"), dict):
             return f"the backend {name!r} has no tests"
         for test_id, state in backend["tests"].items():
-            told = isinstance(state, list) and state and all(isinstance(s, str) for s in state)
-            if test_id.count("/") < 2 or not told:
+            readable = isinstance(state, list) and state and all(isinstance(s, str) for s in state)
+            if test_id.count("/") < 2 or not readable:
                 return (
                     f"the test {test_id!r} of {name!r} reads {state!r}, where [state, "
                     "reason] was expected"
@@ -142,9 +142,9 @@ def _joined(old: Results, new: Results) -> Results:
         o: old.get("dtypes", {}).get(o, {}) | new.get("dtypes", {}).get(o, {})
         for o in old.get("dtypes", {}) | new.get("dtypes", {})
     }
-    for told in (old, new):
-        if told.get("died"):
-            both["died"] = told["died"]
+    for backend in (old, new):
+        if backend.get("died"):
+            both["died"] = backend["died"]
     return both
 
 

@@ -1,6 +1,6 @@
 (() => {
   const form = document.getElementById("filter"),
-    told = document.getElementById("told");
+    count = document.getElementById("count");
   const rows = Array.from(document.querySelectorAll("tr[data-state]"), row => ({
     row,
     text: row.textContent.toLowerCase(),
@@ -36,7 +36,7 @@
       while (next?.hidden) next = next.nextElementSibling;
       c.hidden = !next || next.classList.contains("chapter");
     }
-    told.textContent = `${shown} of ${rows.length} rows`;
+    count.textContent = `${shown} of ${rows.length} rows`;
   }
   form.addEventListener("input", apply);
   form.addEventListener("reset", () => setTimeout(apply));

@@ -76,7 +76,7 @@ def _form(results: Results) -> Iterator[str]:
         options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in values)
         options = f'<option value="">all</option>{options}'
         yield f'<label>{name}<select name="{name}">{options}</select></label>'
-    yield '<button type="reset">show all</button><span id="told" role="status"></span></form>'
+    yield '<button type="reset">show all</button><span id="count" role="status"></span></form>'
     yield "<noscript><p>Without JavaScript there is no filter; everything is shown.</p></noscript>"
 
 
@@ -115,9 +115,9 @@ def _test(
     name: str, backend: Results, test_id: str, state: str, reason: str = "no reason given"
 ) -> str:
     dtype = dtype_of(backend, test_id)
-    told = html(test_id), f'<span class="{_class(state)}">{html(state)}</span>', html(dtype)
+    cells = html(test_id), f'<span class="{_class(state)}">{html(state)}</span>', html(dtype)
     data = _data(name, [state], [parts(test_id)[1]], dtype)
-    return _row(*told, f'<div class="reason">{html(reason)}</div>', data=data)
+    return _row(*cells, f'<div class="reason">{html(reason)}</div>', data=data)
 
 
 def _grid(results: Results, name: str) -> Iterator[str]:
@@ -139,8 +139,8 @@ def _grid(results: Results, name: str) -> Iterator[str]:
             last = chapter
         states = sorted({s for tests in row.values() for s, *_ in tests})
         data = _data(name, states, list(row), dtype)
-        told = (_counted(row.get(check, [])) for check in checks)
-        rows.append(_row(html(operation), html(dtype), *told, data=data, columns=checks))
+        numbers = (_counted(row.get(check, [])) for check in checks)
+        rows.append(_row(html(operation), html(dtype), *numbers, data=data, columns=checks))
     head, caption = ["operation", "dtype", *checks], "A number alone counts tests that passed"
     yield from _table(head, rows, caption, "scroll grid", columns=checks)
 

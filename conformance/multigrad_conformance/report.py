@@ -101,12 +101,12 @@ def summary(results: Results) -> str:
     lines = []
     for name, backend in results["backends"].items():
         counts = certificate.counts(backend["tests"].values())
-        known = {s: counts.get(s, 0) for s in ("passed", "failed", "exempt", "missing")}
-        told = ", ".join(f"{n} {s}" for s, n in (known | counts).items())
+        usual = {s: counts.get(s, 0) for s in ("passed", "failed", "exempt", "missing")}
+        numbers = ", ".join(f"{n} {s}" for s, n in (usual | counts).items())
         word, why = verdict(results, name)
         lines.append(
             clean(
-                f"{name}: {len(certificate.counts_by(0, backend['tests']))} operations, {told}"
+                f"{name}: {len(certificate.counts_by(0, backend['tests']))} operations, {numbers}"
                 + ("" if word == "conformant" else f"; {word}: {why}")
             )
         )
@@ -171,8 +171,8 @@ def _table(
 def markdown(results: Results) -> str:
     """Return the table for a document."""
     head, chapters = grid(results)
-    told = plain.markdown(f"multigrad {results['multigrad']}, {results['samples']} samples")
-    lines = [f"{told}; each cell counts the tests of one operation on one backend.", ""]
+    heading = plain.markdown(f"multigrad {results['multigrad']}, {results['samples']} samples")
+    lines = [f"{heading}; each cell counts the tests of one operation on one backend.", ""]
     lines += _table(head, [])
     for chapter, of_chapter in chapters:
         lines.append(

@@ -45,7 +45,7 @@ function showGraph(view, tools, G) {
     ];
     if (g.bytes) rows.push(`keeps ${bytes(g.bytes)}`);
     return {
-      own: inside(i),
+      boxes: inside(i),
       rows,
       w: Math.max(90, g.name.length * 7.2 + 44, ...rows.map(r => r.length * 6.2 + 20)),
       h: 24 + 13 * rows.length,
@@ -120,7 +120,7 @@ function showGraph(view, tools, G) {
       fx = closed.size ? narrowed(across) : same,
       fy = closed.size ? narrowed(down) : same;
     const at = G.boxes.map(({ x, y, w, h }) => ({ x: fx(x), y: fy(y), w, h }));
-    const own = G.groups.map((_, i) => {
+    const folded = G.groups.map((_, i) => {
       const [cx, cy] = middle(i);
       return { x: fx(cx), y: fy(cy), w: small[i].w, h: small[i].h };
     });
@@ -137,17 +137,17 @@ function showGraph(view, tools, G) {
         c = closed.has(i),
         rect = frame.querySelector("rect"),
         [name, ...more] = frame.querySelectorAll("text");
-      const left = c ? own[i].x - own[i].w / 2 : fx(g.x),
-        top = c ? own[i].y - own[i].h / 2 : fy(g.y);
+      const left = c ? folded[i].x - folded[i].w / 2 : fx(g.x),
+        top = c ? folded[i].y - folded[i].h / 2 : fy(g.y);
       frame.classList.toggle("gone", up[i]);
       frame.classList.toggle("closed", c);
       frame.setAttribute("aria-expanded", !c);
-      const width = c ? own[i].w : fx(g.x + g.w) - left,
-        height = c ? own[i].h : fy(g.y + g.h) - top;
+      const width = c ? folded[i].w : fx(g.x + g.w) - left,
+        height = c ? folded[i].h : fy(g.y + g.h) - top;
       for (const [key, v] of Object.entries({ x: left, y: top, width, height }))
         rect.setAttribute(key, v);
       name.textContent = (c ? "▸ " : "▾ ") + g.name;
-      name.setAttribute("x", c ? own[i].x : left + PAD);
+      name.setAttribute("x", c ? folded[i].x : left + PAD);
       name.setAttribute("y", top + 17);
       name.style.textAnchor = c ? "middle" : "start";
       more.forEach(t => t.remove());
@@ -156,29 +156,29 @@ function showGraph(view, tools, G) {
           const t = frame.appendChild(document.createElementNS(frame.namespaceURI, "text"));
           t.textContent = row;
           t.setAttribute("class", "row");
-          t.setAttribute("x", own[i].x);
+          t.setAttribute("x", folded[i].x);
           t.setAttribute("y", top + 30 + 13 * n);
         });
     });
     const ends = [
       ...at.filter((_, b) => shown[b]),
-      ...own.filter((_, i) => !up[i] && closed.has(i)),
+      ...folded.filter((_, i) => !up[i] && closed.has(i)),
     ];
     W = Math.max(fx(G.width), ...ends.map(c => c.x + c.w / 2));
     H = Math.max(...ends.map(c => c.y + c.h / 2));
-    const known = new Set();
+    const drawn = new Set();
     let back = false;
     G.ways.forEach(([a, b, points, returns], n) => {
       const s = shut(a),
         e = shut(b),
         key = `${s === null ? `b${a}` : `g${s}`}>${e === null ? `b${b}` : `g${e}`}`,
         way = ways[n];
-      const hidden = (s !== null && s === e) || ((s !== null || e !== null) && known.has(key));
+      const hidden = (s !== null && s === e) || ((s !== null || e !== null) && drawn.has(key));
       way.classList.toggle("gone", hidden);
-      known.add(key);
+      drawn.add(key);
       if (hidden) return;
-      const p = s === null ? at[a] : own[s],
-        q = e === null ? at[b] : own[e];
+      const p = s === null ? at[a] : folded[s],
+        q = e === null ? at[b] : folded[e];
       if (returns) {
         const side = W + 30,
           [x1, y1, x2, y2] = [p.x + p.w / 2 + 6, p.y, q.x + q.w / 2 + 6, q.y];
@@ -304,7 +304,7 @@ function showGraph(view, tools, G) {
     frames.forEach((frame, i) =>
       frame.classList.toggle(
         "hit",
-        small[i].own.some(b => hits.has(b)),
+        small[i].boxes.some(b => hits.has(b)),
       ),
     );
   };
@@ -373,7 +373,7 @@ function showGraph(view, tools, G) {
     });
   }
   frames.forEach((frame, i) => {
-    const members = new Set(small[i].own);
+    const members = new Set(small[i].boxes);
     frame.tabIndex = 0;
     frame.setAttribute("role", "button");
     frame.onclick = () => {
@@ -385,11 +385,11 @@ function showGraph(view, tools, G) {
         toggle(i);
       }
     };
-    const told = () =>
+    const text = () =>
       [G.groups[i].name, ...small[i].rows, closed.has(i) ? "click: open" : "click: close"].join(
         "\n",
       );
-    frame.addEventListener("pointermove", e => tell(e, told()));
+    frame.addEventListener("pointermove", e => tell(e, text()));
     frame.addEventListener("pointerenter", () => {
       if (closed.has(i)) light(b => members.has(b));
     });

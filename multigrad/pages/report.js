@@ -93,12 +93,12 @@ const averages = table(
     ["a call", "number", time],
     ["self memory", "number", bytes],
   ],
-  D.averages.map(([name, kind, n, own, total, memory]) => [
+  D.averages.map(([name, kind, n, alone, total, memory]) => [
     name,
     kind,
     n,
-    own,
-    (100 * own) / self,
+    alone,
+    (100 * alone) / self,
     total,
     total / n,
     memory,
@@ -182,7 +182,7 @@ for (const { file, rows } of D.source) {
   box.appendChild(el("div", undefined, "scroll")).append(shown);
 }
 
-/* the flame graph: boxes as [depth, start, total, own, kind, name], each before those inside of it */
+/* the flame graph: boxes as [depth, start, total, self time, kind, name], each before those inside of it */
 if (!D.flame.length || !D.flame[0][2]) $("aggregated").style.display = "none";
 else {
   const SHADE = { 0: "var(--forward)", 1: "var(--backward)", 7: "var(--program)" };
@@ -203,7 +203,7 @@ else {
     stacks.style.height = `${Math.min(560, (deepest + 1) * STEP + 2)}px`;
     stacks.replaceChildren(
       ...inside.map(([i, left, wide]) => {
-        const [depth, , t, own, kind, name] = F[i],
+        const [depth, , t, alone, kind, name] = F[i],
           box = el("div", name);
         box.style.cssText = `left:${100 * left}%;width:${100 * wide}%;top:${depth * STEP}px`;
         box.style.background = SHADE[kind];
@@ -216,7 +216,7 @@ else {
         box.onpointermove = e =>
           tell(
             e,
-            `${name}\n${time(t)}, ${((100 * t) / F[0][2]).toFixed(1)} % of all calls, self ${time(own)}`,
+            `${name}\n${time(t)}, ${((100 * t) / F[0][2]).toFixed(1)} % of all calls, self ${time(alone)}`,
           );
         box.onpointerleave = () => tell(null, "");
         return box;

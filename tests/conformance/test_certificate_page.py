@@ -50,9 +50,9 @@ def certificate(tmp_path: Path) -> Iterator[OpenPage]:
 
 
 def test_the_filters_of_a_certificate(certificate: OpenPage) -> None:
-    assert certificate.text("#told") == "5 of 5 rows" and certificate.count(ROWS) == 5
+    assert certificate.text("#count") == "5 of 5 rows" and certificate.count(ROWS) == 5
     certificate.write("[name=text]", "OFF sign")
-    assert certificate.text("#told") == "1 of 5 rows" and certificate.count(ROWS) == 1
+    assert certificate.text("#count") == "1 of 5 rows" and certificate.count(ROWS) == 1
     assert certificate.count("tr.chapter") == 0, "a chapter without rows is hidden"
     certificate.click("[type=reset]")
     assert certificate.count(ROWS) == 5 and certificate.count("tr.chapter") == 4

@@ -398,8 +398,8 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
             if event.sequence_nr < first:
                 event.sequence_nr = -1
                 continue
-            known = made.get(event.sequence_nr)
-            if known is None or event.time_range.end <= known.time_range.end:
+            maker = made.get(event.sequence_nr)
+            if maker is None or event.time_range.end <= maker.time_range.end:
                 made[event.sequence_nr] = event
     for event in events:
         maker = made.get(event.sequence_nr)

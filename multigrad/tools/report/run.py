@@ -322,15 +322,15 @@ def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]
     if len(line) <= POINTS:
         return list(line)
     step = -(-len(line) // (POINTS // 3))
-    kept: set[int] = set()
+    places: set[int] = set()
     for i in range(0, len(line), step):
         stretch = range(i, min(i + step, len(line)))
-        kept |= {
+        places |= {
             max(stretch, key=lambda j: line[j][1]),
             min(stretch, key=lambda j: line[j][1]),
             stretch[-1],
         }
-    return [line[i] for i in sorted(kept)]
+    return [line[i] for i in sorted(places)]
 
 
 def _holders(alive: Iterable[Held]) -> list[list[Any]]:

@@ -143,8 +143,8 @@ class RunObserver(Recorder):
         if outside:
             self._last = weakref.ref(next(t for t in outs if t._node is not None))
         owner = node.next if type(node) is OutputNode else node
-        known = provenance.noted(owner)
-        if known is not None and known.site is not None:
+        note = provenance.noted(owner)
+        if note is not None and note.site is not None:
             return  # the operation returned its argument, or is around the maker of the node
         labels, label = [], observe.here().label
         while label is not None:
@@ -152,8 +152,8 @@ class RunObserver(Recorder):
             label = label.outer
         notes(owner)[provenance.NOTE] = Note(
             where,
-            known.labels if known is not None and known.labels else tuple(reversed(labels)),
-            known.outputs if known is not None else tuple(map(output_of, outs)),
+            note.labels if note is not None and note.labels else tuple(reversed(labels)),
+            note.outputs if note is not None else tuple(map(output_of, outs)),
         )
 
     @staticmethod
