@@ -244,15 +244,7 @@ class GraphPicture:
         """
         lay = self.layout
         boxes = [
-            {
-                "x": round(c.x, 1),
-                "y": round(c.y, 1),
-                "w": round(c.width, 1),
-                "h": round(c.height, 1),
-                "kind": _kind(b),
-                "tip": b.tip,
-                "bytes": bytes_kept(b.members),
-            }
+            {**_place(c), "kind": _kind(b), "tip": b.tip, "bytes": bytes_kept(b.members)}
             for b, c in zip(self.boxes, lay.cells, strict=True)
         ]
         ways = [
@@ -264,10 +256,7 @@ class GraphPicture:
                 "name": readable(g.name),
                 **self._counts(g),
                 "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
-                "x": round(g.x, 1),
-                "y": round(g.y, 1),
-                "w": round(g.width, 1),
-                "h": round(g.height, 1),
+                **_place(g),
                 "boxes": [item for item in g.items if isinstance(item, int)],
             }
             for g in self.groups.groups()
@@ -337,6 +326,12 @@ def _kind(box: Box) -> str:
         if box.kind != "operation"
         else kind_of(box.members[0])
     )
+
+
+def _place(thing: layered.Cell | grouping.Group) -> dict[str, float]:
+    """Return position and size for a page."""
+    values = zip("xywh", (thing.x, thing.y, thing.width, thing.height), strict=True)
+    return {name: round(value, 1) for name, value in values}
 
 
 def _frame(group: grouping.Group) -> str:
