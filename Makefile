@@ -1,6 +1,7 @@
 # `make demo` and `make test` are all that a new machine needs, with python3 (3.11 or newer) and make on it: they make a
 # virtual environment under .venv/ from the project's files, again whenever a pyproject.toml has changed. What they install
-# has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
+# has the versions that constraints/ lists for that version of Python, and tools/biome/ for the linter of web pages, so that no
+# release of tomorrow changes what they do.
 #
 #   make demo               train one array-agnostic function on every backend that works here
 #   make quick              ruff, and the tests that run on NumPy, without JAX: less than a minute
