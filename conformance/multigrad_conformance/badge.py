@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
-from .certificate import Results, counts, verdict
+from .certificate import Results, counts, outcomes, verdict
 from .plain import html
 
 LABEL = "multigrad"
@@ -28,21 +30,20 @@ def message(results: Results) -> tuple[str, str]:
     if not words:
         return "untested", "untested"
     worst = min(words.values(), key=WORST.index)
-    tests = [s for name in words for s in results["backends"][name]["tests"].items()]
-    states = counts({f"{i}": s for i, (_, s) in enumerate(tests)})
+    states = counts(outcomes(results))
     failures = f"{states['failed']} failed" if states.get("failed") else "failed"
     shown = {"partial": "partial run", "failed": failures}
-    told = f"{shown.get(worst, worst)} ({results['samples']})"
+    text = f"{shown.get(worst, worst)} ({results['samples']})"
     if worst in ("conformant", "partial"):
-        told += f": {states.get('passed', 0)} passed"
+        text += f": {states.get('passed', 0)} passed"
     if worst == "conformant":
-        told += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
+        text += "".join(f", {states[s]} {s}" for s in ("missing", "exempt") if s in states)
     names = (
         [name for name, word in words.items() if word == worst]
         if worst in ("died", "failed")
         else list(words)
     )
-    return worst, f"{', '.join(names)}: {told}"
+    return worst, f"{', '.join(names)}: {text}"
 
 
 def write(results: Results, path: Path) -> None:
@@ -51,17 +52,20 @@ def write(results: Results, path: Path) -> None:
 
 def svg(results: Results) -> str:
     """Return the badge as SVG without fonts or other external resources."""
-    word, told = message(results)
-    left, right = _width(LABEL), _width(told)
-    title = html(f"{LABEL}: {told}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">\n'
-        f"<title>{title}</title>\n"
-        f'<rect width="{left}" height="20" fill="#374151"/><rect x="{left}" width="{right}" height="20" fill="{COLOURS[word]}"/>\n'
-        '<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">\n'
-        f'<text x="{left / 2}" y="14" textLength="{left - 12}" lengthAdjust="spacingAndGlyphs">{html(LABEL)}</text>\n'
-        f'<text x="{left + right / 2}" y="14" textLength="{right - 12}" lengthAdjust="spacingAndGlyphs">{html(told)}</text>\n'
-        "</g>\n</svg>\n"
+    word, text = message(results)
+    left, right = _width(LABEL), _width(text)
+    template = files(__package__).joinpath("badge.svg").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        label=html(LABEL),
+        text=html(text),
+        colour=COLOURS[word],
+        left=left,
+        right=right,
+        width=left + right,
+        label_middle=left / 2,
+        text_middle=left + right / 2,
+        label_length=left - 12,
+        text_length=right - 12,
     )
 
 

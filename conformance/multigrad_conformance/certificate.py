@@ -20,6 +20,7 @@ The states are "passed", "failed", "exempt", "missing", and any that a later sui
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,8 @@ def _wrong(results: Results) -> str:
         if not isinstance(backend, dict) or not isinstance(backend.get("tests"), dict):
             return f"the backend {name!r} has no tests"
         for test_id, state in backend["tests"].items():
-            told = isinstance(state, list) and state and all(isinstance(s, str) for s in state)
-            if test_id.count("/") < 2 or not told:
+            readable = isinstance(state, list) and state and all(isinstance(s, str) for s in state)
+            if test_id.count("/") < 2 or not readable:
                 return (
                     f"the test {test_id!r} of {name!r} reads {state!r}, where [state, "
                     "reason] was expected"
@@ -141,21 +142,32 @@ def _joined(old: Results, new: Results) -> Results:
         o: old.get("dtypes", {}).get(o, {}) | new.get("dtypes", {}).get(o, {})
         for o in old.get("dtypes", {}) | new.get("dtypes", {})
     }
-    for told in (old, new):
-        if told.get("died"):
-            both["died"] = told["died"]
+    for backend in (old, new):
+        if backend.get("died"):
+            both["died"] = backend["died"]
     return both
 
 
 # ----- evaluation -----
 
 
-def counts(tests: Mapping[str, Sequence[str]]) -> dict[str, int]:
+def counts(outcomes: Iterable[Sequence[str]]) -> dict[str, int]:
     """Return the number of tests in each state, in the order of STATES, after unknown states."""
-    numbers: dict[str, int] = {}
-    for state, *_ in tests.values():
-        numbers[state] = numbers.get(state, 0) + 1
+    numbers = Counter(state for state, *_ in outcomes)
     return {s: numbers[s] for s in (*sorted(set(numbers) - set(STATES)), *STATES) if s in numbers}
+
+
+def counts_by(part: int, tests: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
+    """Return the counts of the tests of each operation, or, with part 1, of each check."""
+    groups: dict[str, list[Sequence[str]]] = {}
+    for test_id, outcome in tests.items():
+        groups.setdefault(parts(test_id)[part], []).append(outcome)
+    return {name: counts(outcomes) for name, outcomes in groups.items()}
+
+
+def outcomes(results: Results) -> list[Sequence[str]]:
+    """Return the outcomes of the tests of all backends."""
+    return [o for backend in results["backends"].values() for o in backend["tests"].values()]
 
 
 def verdict(results: Results, name: str) -> tuple[str, str]:
@@ -164,7 +176,7 @@ def verdict(results: Results, name: str) -> tuple[str, str]:
     The verdict is conformant, failed, died, partial (some tests have no result) or untested.
     """
     backend = results["backends"][name]
-    states = counts(backend["tests"])
+    states = counts(backend["tests"].values())
     bad = {s: n for s, n in states.items() if s not in ("passed", "exempt", "missing")}
     if backend.get("died"):
         return "died", backend["died"]
@@ -196,14 +208,19 @@ def lacking(backend: Results) -> dict[str, str]:
     return dict(lacks) if isinstance(lacks, Mapping) else dict.fromkeys(lacks, "")
 
 
+def chapter_of(results: Results, operation: str) -> str:
+    """Return the chapter of the standard to which an operation belongs."""
+    record: dict[str, str] = results["operations"].get(operation, {})
+    return record.get("chapter", "kernels of the engine")
+
+
 def dtype_of(backend: Results, test_id: str) -> str:
     """Return the dtype that a test is about, "" if it is unknown."""
-    operation, _, label = _parts(test_id)
-    told: str = backend.get("dtypes", {}).get(operation, {}).get(label, "")
-    return told
+    operation, _, label = parts(test_id)
+    dtype: str = backend.get("dtypes", {}).get(operation, {}).get(label, "")
+    return dtype
 
 
-def _parts(test_id: str) -> tuple[str, str, str]:
-    operation, _, rest = test_id.partition("/")
-    check, _, label = rest.partition("/")
-    return operation, check, label
+def parts(test_id: str) -> list[str]:
+    """Return the operation, the check and the label of the sample."""
+    return test_id.split("/", 2)

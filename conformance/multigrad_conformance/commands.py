@@ -13,20 +13,13 @@ from .certificate import CertificateError, Results
 from .comparison import compare
 
 Writer = Callable[[Results, Path], None]
-FORMS: dict[str, Writer] = {
-    "json": certificate.write,
-    "report": report.write,
-    "html": page.write,
-    "badge": badge.write,
+FORMS: dict[str, tuple[str, Writer]] = {
+    "json": ("conformance.json", certificate.write),
+    "report": ("conformance.md", report.write),
+    "html": ("conformance.html", page.write),
+    "badge": ("conformance.svg", badge.write),
 }
-"""The options that write a file, and the functions that write it."""
-NAMES = {
-    "json": "conformance.json",
-    "report": "conformance.md",
-    "html": "conformance.html",
-    "badge": "conformance.svg",
-}
-"""The file names in the folder of --certificate."""
+"""The options that write a file: its name in the folder of --certificate, and what writes it."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -47,7 +40,8 @@ def main(options: argparse.Namespace) -> int:
         return 2
     print(report.text(results))
     for form, path in outputs:
-        FORMS[form](results, path)
+        _, write = FORMS[form]
+        write(results, path)
     if limits_of is not None:
         try:
             for line in limits.write(results, limits_of):
@@ -87,7 +81,7 @@ def _outputs(options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
         folder = Path(options.certificate)
         if folder.parent.is_dir() and not folder.exists():
             folder.mkdir()
-        yield from ((form, _writable(folder / name)) for form, name in NAMES.items())
+        yield from ((form, _writable(folder / name)) for form, (name, _) in FORMS.items())
     yield from (
         (form, _writable(Path(getattr(options, form)))) for form in FORMS if getattr(options, form)
     )

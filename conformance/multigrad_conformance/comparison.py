@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .certificate import Results
+from .certificate import Results, parts
 from .plain import clean
 
 NOT_RUN = "not run"
@@ -108,7 +108,7 @@ def _tell(name: str, moved: Mapping[str, Sequence[str]], lines: list[str]) -> No
     """Append a line for each operation, check and change of state."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for test_id, (before, after) in moved.items():
-        operation, check, label = test_id.split("/", 2)
+        operation, check, label = parts(test_id)
         change = " -> ".join(filter(None, (before, after)))
         groups.setdefault((operation, check, change), []).append(label)
     for (operation, check, change), labels in groups.items():

@@ -1,20 +1,16 @@
-"""The journal of a run: results as they come, so that a process that dies still leaves them.
+"""The journal of a run: what happened so far, so that a process that dies still leaves its results.
 
-The journal is the file `PATH.part` beside the certificate, with one JSON value per line: first the
-certificate without results, then the name of each test as it begins, and its result. Writing the
-certificate removes it.
+If a certificate is wanted, the journal is the file `PATH.part` beside it, with one JSON list per
+line: what happened, and to what. Closing the journal removes it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from .certificate import Results
-
-Tests = dict[str, dict[str, Sequence[str]]]
 
 
 def beside(certificate: Path) -> Path:
@@ -23,33 +19,53 @@ def beside(certificate: Path) -> Path:
 
 
 class Journal:
-    """A file that is written line by line, and flushed before the next test begins."""
+    """What happened in a run; with a file, each line is there before the next test begins."""
 
-    def __init__(self, certificate: Path) -> None:
-        self.path = beside(certificate)
-        self.file: IO[str] = self.path.open("w", encoding="utf-8")
+    def __init__(self, certificate: Path | None = None) -> None:
+        self.path = None if certificate is None else beside(certificate)
+        self.file = None if self.path is None else self.path.open("w", encoding="utf-8")
+        self.document: Results | None = None
+        self.tests: dict[str, dict[str, list[str]]] = {}
+        self.problems: dict[str, str] = {}
+        self.last = ""
 
-    def begin(self, document: Results) -> None:
-        """Write the certificate without results."""
-        self._line({"document": document})
+    def note(self, kind: str, *what: Any) -> None:
+        """Note that something happened.
 
-    def started(self, test: str) -> None:
-        self._line({"started": test})
+        begun    the certificate without results
+        started  the name of a test
+        result   backend, id of the test, state, reason
+        problem  the name of a test that concerns no single operation, reason
+        """
+        match kind, what:
+            case "begun", (document,):
+                self.document = document
+            case "started", (test,):
+                self.last = test
+            case "result", (backend, test_id, state, reason):
+                self.tests.setdefault(backend, {})[test_id] = [state, reason]
+            case "problem", (test, reason):
+                self.problems[test] = reason
+        if self.file is not None:
+            self.file.write(json.dumps([kind, *what]) + "\n")
+            self.file.flush()
 
-    def result(self, backend: str, test_id: str, state: str, reason: str) -> None:
-        self._line({"result": [backend, test_id, state, reason]})
-
-    def problem(self, test: str, reason: str) -> None:
-        self._line({"problem": [test, reason]})
+    def certificate(self) -> Results | None:
+        """Return the certificate with the results so far, None if the run has not begun."""
+        if self.document is None:
+            return None
+        backends = {}
+        for name, record in self.document["backends"].items():
+            tests = {i: [s for s in o if s] for i, o in self.tests.get(name, {}).items()}
+            left = [i for i in record["not run"] if i not in tests]
+            backends[name] = {**record, "tests": tests, "not run": left}
+        return {**self.document, "problems": self.problems, "backends": backends}
 
     def close(self) -> None:
-        """Remove the journal, after the certificate was written or given up."""
-        self.file.close()
-        self.path.unlink(missing_ok=True)
-
-    def _line(self, value: Any) -> None:
-        self.file.write(json.dumps(value) + "\n")
-        self.file.flush()
+        """Remove the file, after the certificate was written or given up."""
+        if self.file is not None and self.path is not None:
+            self.file.close()
+            self.path.unlink(missing_ok=True)
 
 
 def recovered(path: Path, ending: str) -> Results | None:
@@ -57,41 +73,15 @@ def recovered(path: Path, ending: str) -> Results | None:
 
     None if the run had not begun.
     """
-    document: Results | None = None
-    tests: Tests = {}
-    last = ""
+    journal = Journal()
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            value = json.loads(line)
+            journal.note(*json.loads(line))
         except ValueError:  # the last line is incomplete
             break
-        document = value.get("document", document)
-        last = value.get("started", last)
-        if "result" in value:
-            backend, test_id, *state = value["result"]
-            tests.setdefault(backend, {})[test_id] = state
-        if document is not None and "problem" in value:
-            document["problems"][value["problem"][0]] = value["problem"][1]
-    if document is None:
-        return None
-    document = with_results(document, tests)
-    where = f"in {last}" if last else "before the first test"
-    for backend in document["backends"].values():
-        backend["died"] = f"{ending}, {where}"
+    document = journal.certificate()
+    if document is not None:
+        where = f"in {journal.last}" if journal.last else "before the first test"
+        for backend in document["backends"].values():
+            backend["died"] = f"{ending}, {where}"
     return document
-
-
-def with_results(document: Results, tests: Tests) -> Results:
-    """Return a certificate with the results of its tests: {backend: {id: (state, reason)}}."""
-    backends = {}
-    for name, record in document["backends"].items():
-        of_backend = {
-            i: [state, *([reason] if reason else [])]
-            for i, (state, reason) in tests.get(name, {}).items()
-        }
-        backends[name] = {
-            **record,
-            "tests": of_backend,
-            "not run": [i for i in record["not run"] if i not in of_backend],
-        }
-    return {**document, "backends": backends}

@@ -6,71 +6,14 @@ The page contains everything as text; the script only hides rows that a filter e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 
-from .certificate import Results, counts, dtype_of, lacking, verdict
-from .plain import html
+from multigrad import pages
+
+from .certificate import Results, chapter_of, counts, dtype_of, lacking, outcomes, parts, verdict
+from .plain import clean, html
 from .report import RUN
-
-STYLE = """
-:root { color-scheme: light dark; --page: #fff; --text: #111827; --soft: #4b5563; --line: #d1d5db; --head: #f3f4f6;
-  --good: #166534; --bad: #b3261e; --note: #854d0e; --link: #1d4ed8 }
-@media (prefers-color-scheme: dark) { :root { --page: #111418; --text: #e5e7eb; --soft: #a8b0bb; --line: #3a424d; --head: #1c2128;
-  --good: #86efac; --bad: #fca5a5; --note: #fcd34d; --link: #93c5fd } }
-body { margin: 0 auto; max-width: 1500px; padding: 0 20px 60px; font: 14px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page) }
-h1 { font-size: 23px; margin: 22px 0 6px } h2 { font-size: 18px; margin: 38px 0 8px; border-bottom: 1px solid var(--line) }
-h3 { font-size: 15px; margin: 22px 0 6px } p { margin: 6px 0 } a { color: var(--link) } .soft { color: var(--soft) }
-.conformant, .passed { color: var(--good) } .failed, .died { color: var(--bad); font-weight: 600 }
-.partial, .untested, .missing, .exempt { color: var(--note) }
-form { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: end; padding: 10px 0;
-  background: var(--page); border-bottom: 1px solid var(--line) }
-label { display: flex; flex-direction: column; font-size: 12px; color: var(--soft) }
-input, select, button { font: inherit; color: var(--text); background: var(--head); border: 1px solid var(--soft);
-  border-radius: 5px; padding: 4px 8px }
-:focus-visible { outline: 2px solid var(--link); outline-offset: 1px }
-.scroll { overflow: auto; max-height: 80vh; border: 1px solid var(--line) }
-table { border-collapse: collapse } caption { text-align: left; padding: 4px 0; color: var(--soft) }
-th, td { padding: 2px 9px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top }
-thead th { position: sticky; top: 0; background: var(--head); vertical-align: bottom; white-space: nowrap }
-.grid td { white-space: nowrap } .grid td + td { text-align: right } tbody th { font-weight: 500; white-space: nowrap }
-.chapter th { background: var(--head); color: var(--soft) } .reason { min-width: 320px; overflow-wrap: anywhere }
-[hidden] { display: none !important }
-"""
-
-SCRIPT = """
-"use strict";
-(function () {
-  const form = document.getElementById("filter"), told = document.getElementById("told");
-  const rows = Array.from(document.querySelectorAll("tr[data-state]"), row => (
-    { row, text: row.textContent.toLowerCase(), state: row.dataset.state.split(" "), check: row.dataset.check.split(" "),
-      dtype: row.dataset.dtype, backend: row.dataset.backend }));
-  const chapters = document.querySelectorAll("tr.chapter"), sections = document.querySelectorAll("section[data-backend]");
-  const columns = document.querySelectorAll("[data-column]");
-  form.hidden = false;
-  function apply() {
-    const want = Object.fromEntries(new FormData(form)), words = want.text.toLowerCase().split(/\\s+/).filter(Boolean);
-    let shown = 0;
-    for (const r of rows) {
-      const keep = words.every(w => r.text.includes(w)) && (!want.state || r.state.includes(want.state))
-        && (!want.check || r.check.includes(want.check)) && (!want.dtype || r.dtype === want.dtype) && (!want.backend || r.backend === want.backend);
-      r.row.hidden = !keep;
-      shown += keep;
-    }
-    for (const cell of columns) cell.hidden = Boolean(want.check) && cell.dataset.column !== want.check;
-    for (const s of sections) s.hidden = Boolean(want.backend) && s.dataset.backend !== want.backend;
-    for (const c of chapters) {
-      let next = c.nextElementSibling;
-      while (next && next.hidden) next = next.nextElementSibling;
-      c.hidden = !next || next.classList.contains("chapter");
-    }
-    told.textContent = shown + " of " + rows.length + " rows";
-  }
-  form.addEventListener("input", apply);
-  form.addEventListener("reset", () => setTimeout(apply));
-  form.addEventListener("submit", event => event.preventDefault());
-  apply();
-})();
-"""
 
 
 def write(results: Results, path: Path) -> None:
@@ -81,34 +24,24 @@ def html_of(results: Results) -> str:
     """Return the page."""
     backends = results["backends"]
     title = f"multigrad conformance: {', '.join(backends)}"
-    parts = [
-        "<!doctype html>\n"
-        '<html lang="en">\n'
-        "<head>\n"
-        '<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">""",
-        f"<title>{html(title)}</title>\n"
-        f"<style>{STYLE}</style>\n"
-        "</head>\n"
-        "<body>\n"
+    body = [
         f"<h1>{html(title)}</h1>",
         f"<p>multigrad {html(results['multigrad'])}, {html(results['samples'])} samples.</p>",
         *_overview(results),
         *_form(results),
         *(line for number, name in enumerate(backends) for line in _section(results, name, number)),
-        f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
     ]
-    return "\n".join(parts)
+    script = files(__package__).joinpath("filter.js").read_text(encoding="utf-8")
+    return pages.page(clean(title), "certificate", "\n".join(body), script)
 
 
 def _overview(results: Results) -> Iterator[str]:
     """Yield one row per backend: its verdict and its counts."""
-    states = list(counts(_numbered(results)))
+    states = list(counts(outcomes(results)))
     rows = []
     for number, (name, backend) in enumerate(results["backends"].items()):
         word, why = verdict(results, name)
-        numbers = counts(backend["tests"])
+        numbers = counts(backend["tests"].values())
         found = [*(numbers.get(s, 0) for s in states), len(backend.get("not run", ()))]
         link = f'<a href="#b{number}">{html(name)}</a>'
         rows.append(_row(link, f'<span class="{word}">{word}</span>', html(why), *map(str, found)))
@@ -125,18 +58,12 @@ def _overview(results: Results) -> Iterator[str]:
         yield from _table(["test", "error"], problems, caption)
 
 
-def _numbered(results: Results) -> dict[str, Sequence[str]]:
-    """Return the states of the tests of all backends."""
-    states = (state for b in results["backends"].values() for state in b["tests"].values())
-    return {str(number): state for number, state in enumerate(states)}
-
-
 def _form(results: Results) -> Iterator[str]:
     """Yield the filters; they are hidden until the script runs."""
     tests = [(b, i) for b in results["backends"].values() for i in b["tests"]]
     choices = {
-        "state": list(counts(_numbered(results))),
-        "check": sorted({i.split("/")[1] for _, i in tests}),
+        "state": list(counts(outcomes(results))),
+        "check": sorted({parts(i)[1] for _, i in tests}),
         "dtype": sorted({dtype_of(b, i) for b, i in tests} - {""}),
         "backend": list(results["backends"]),
     }
@@ -149,7 +76,7 @@ def _form(results: Results) -> Iterator[str]:
         options = "".join(f'<option value="{html(v)}">{html(v)}</option>' for v in values)
         options = f'<option value="">all</option>{options}'
         yield f'<label>{name}<select name="{name}">{options}</select></label>'
-    yield '<button type="reset">show all</button><span id="told" role="status"></span></form>'
+    yield '<button type="reset">show all</button><span id="count" role="status"></span></form>'
     yield "<noscript><p>Without JavaScript there is no filter; everything is shown.</p></noscript>"
 
 
@@ -188,20 +115,19 @@ def _test(
     name: str, backend: Results, test_id: str, state: str, reason: str = "no reason given"
 ) -> str:
     dtype = dtype_of(backend, test_id)
-    told = html(test_id), f'<span class="{_class(state)}">{html(state)}</span>', html(dtype)
-    data = _data(name, [state], [test_id.split("/")[1]], dtype)
-    return _row(*told, f'<div class="reason">{html(reason)}</div>', data=data)
+    cells = html(test_id), f'<span class="{_class(state)}">{html(state)}</span>', html(dtype)
+    data = _data(name, [state], [parts(test_id)[1]], dtype)
+    return _row(*cells, f'<div class="reason">{html(reason)}</div>', data=data)
 
 
 def _grid(results: Results, name: str) -> Iterator[str]:
     """Yield a table with a row for each operation and dtype, and a column for each check."""
     backend = results["backends"][name]
-    cells: dict[tuple[str, str, str], dict[str, dict[str, Sequence[str]]]] = {}
-    for test_id, state in backend["tests"].items():
-        operation, check, _ = test_id.split("/", 2)
-        chapter = results["operations"].get(operation, {}).get("chapter", "kernels of the engine")
-        row = cells.setdefault((chapter, operation, dtype_of(backend, test_id)), {})
-        row.setdefault(check, {})[test_id] = state
+    cells: dict[tuple[str, str, str], dict[str, list[Sequence[str]]]] = {}
+    for test_id, outcome in backend["tests"].items():
+        operation, check, _ = parts(test_id)
+        at = chapter_of(results, operation), operation, dtype_of(backend, test_id)
+        cells.setdefault(at, {}).setdefault(check, []).append(outcome)
     checks = sorted({check for row in cells.values() for check in row})
     rows, last = [], ""
     for (chapter, operation, dtype), row in sorted(cells.items()):
@@ -211,15 +137,15 @@ def _grid(results: Results, name: str) -> Iterator[str]:
                 f'scope="rowgroup">{html(chapter.replace("_", " "))}</th></tr>'
             )
             last = chapter
-        states = sorted({s[0] for tests in row.values() for s in tests.values()})
+        states = sorted({s for tests in row.values() for s, *_ in tests})
         data = _data(name, states, list(row), dtype)
-        told = (_counted(row.get(check, {})) for check in checks)
-        rows.append(_row(html(operation), html(dtype), *told, data=data, columns=checks))
+        numbers = (_counted(row.get(check, [])) for check in checks)
+        rows.append(_row(html(operation), html(dtype), *numbers, data=data, columns=checks))
     head, caption = ["operation", "dtype", *checks], "A number alone counts tests that passed"
     yield from _table(head, rows, caption, "scroll grid", columns=checks)
 
 
-def _counted(tests: dict[str, Sequence[str]]) -> str:
+def _counted(tests: Sequence[Sequence[str]]) -> str:
     """Return the text of a cell: a number alone counts the tests that passed."""
     return ", ".join(
         str(n) if s == "passed" else f'<span class="{_class(s)}">{n} {html(s)}</span>'

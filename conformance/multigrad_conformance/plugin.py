@@ -11,14 +11,14 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .certificate import Results, write
-from .journal import Journal, with_results
+from .journal import Journal
 
 MODULE = "multigrad_conformance.test_conformance"
 PROPERTY = "multigrad_conformance"
@@ -28,7 +28,8 @@ OPERATION = "test_operation["
 _backends = pytest.StashKey[list[str]]()
 _parameters = pytest.StashKey[dict[str, Any]]()
 _left_out = pytest.StashKey[dict[str, str]]()
-_document = pytest.StashKey[Results]()
+_journals: list[Journal] = []
+"""Those of the sessions that run in this process, each inside the one before it."""
 
 pytest_plugins = ("multigrad_conformance.fixtures",)
 
@@ -79,10 +80,17 @@ def pytest_configure(config: pytest.Config) -> None:
         from .randomly import NEEDED
 
         raise pytest.UsageError(NEEDED)
-    path = config.getoption("--multigrad-json")
-    if path and not hasattr(config, "workerinput"):
-        # open it before the first import of a library, which may end the process
-        _journals[:] = [Journal(Path(path))]
+    path = None if hasattr(config, "workerinput") else config.getoption("--multigrad-json")
+    # its file is there before the first import of a library, which may end the process
+    journal = Journal(Path(path) if path else None)
+    _journals.append(journal)
+
+    def forget() -> None:
+        _journals.remove(journal)
+        if journal.document is None:  # the session did not begin
+            journal.close()
+
+    config.add_cleanup(forget)
     if config.getoption("--multigrad-backend"):
         config.stash[_backends] = _find(config)
 
@@ -112,8 +120,6 @@ def _find(config: pytest.Config) -> list[str]:
             usable.append(name)
         except BackendError as error:
             if asked and not config.getoption("--multigrad-usable"):
-                for journal in _journals:
-                    journal.close()
                 raise pytest.UsageError(str(error)) from error
             config.stash[_left_out][name] = str(error)
     return usable
@@ -174,9 +180,8 @@ def _told(error: BaseException) -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    for journal in _journals:
-        session.config.stash[_document] = document(session.config)
-        journal.begin(session.config.stash[_document])
+    if _journals[-1].file is not None:
+        _journals[-1].note("begun", document(session.config))
 
 
 def document(config: pytest.Config) -> Results:
@@ -193,8 +198,7 @@ def document(config: pytest.Config) -> Results:
 
 
 def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
-    for journal in _journals:
-        journal.started(_test_of(nodeid))
+    _journals[-1].note("started", _test_of(nodeid))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -207,14 +211,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
             _test_of(report.nodeid).removeprefix(OPERATION).removesuffix("]").partition(":")
         )
         results = [(backend, test_id, "failed", _told_by(report))]
-    for backend, test_id, state, reason in results:
-        _collected.setdefault(backend, {})[test_id] = (state, reason)
-        for journal in _journals:
-            journal.result(backend, test_id, state, reason)
+    for result in results:
+        _journals[-1].note("result", *result)
     if report.failed and not results:  # a test of the suite itself, or setup or teardown of a test
-        _problems[_test_of(report.nodeid)] = reason = _told_by(report)
-        for journal in _journals:
-            journal.problem(_test_of(report.nodeid), reason)
+        _journals[-1].note("problem", _test_of(report.nodeid), _told_by(report))
 
 
 def _test_of(nodeid: str) -> str:
@@ -227,28 +227,19 @@ def _told_by(report: pytest.TestReport) -> str:
     return " ".join((crash.message if crash else report.longreprtext or "it failed").split())[:300]
 
 
-_collected: dict[str, dict[str, Sequence[str]]] = {}
-_problems: dict[str, str] = {}
-_journals: list[Journal] = []
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    config = session.config
-    if _document in config.stash:
-        write(
-            with_results(config.stash[_document] | {"problems": _problems}, _collected),
-            Path(config.getoption("--multigrad-json")),
-        )
-    for journal in _journals:
-        journal.close()
-    _journals.clear()
+    document = _journals[-1].certificate()
+    if document is not None:
+        write(document, Path(session.config.getoption("--multigrad-json")))
+    _journals[-1].close()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if _parameters not in config.stash and not _collected:
+    tested = _journals[-1].tests
+    if _parameters not in config.stash and not tested:
         return
     terminalreporter.section("multigrad conformance")
-    for name, tests in _collected.items():
+    for name, tests in tested.items():
         states = [state for state, _ in tests.values()]
         counts = ", ".join(
             f"{states.count(state)} {state}" for state in ("passed", "failed", "exempt", "missing")

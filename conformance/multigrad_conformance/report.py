@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from . import certificate, plain
-from .certificate import Results, lacking, verdict
+from .certificate import Results, chapter_of, lacking, verdict
 from .plain import clean, code
 
 BEGIN, END = "<!-- conformance: begin -->", "<!-- conformance: end -->"
@@ -31,25 +31,19 @@ RUN = (
 
 def grid(results: Results) -> tuple[list[str], list[tuple[str, list[list[str]]]]]:
     """Return the head, and the rows of each chapter: the operation, then a cell per backend."""
-    backends = list(results["backends"])
-    counts = {name: _counts(results["backends"][name]["tests"]) for name in backends}
-    kernels = {o for of_name in counts.values() for o in of_name if o.startswith("kernels.")}
-    operations = results["operations"] | {o: {"chapter": "kernels of the engine"} for o in kernels}
+    counts = _counts(0, results)
+    kernels = {o for of_backend in counts for o in of_backend if o.startswith("kernels.")}
     chapters: dict[str, list[list[str]]] = {}
-    for operation, record in sorted(operations.items()):
-        row = [
-            operation.removeprefix("kernels."),
-            *(_cell(counts[name].get(operation)) for name in backends),
-        ]
-        chapters.setdefault(record["chapter"], []).append(row)
-    return ["operation", *backends], sorted(chapters.items())
+    for operation in sorted(kernels.union(results["operations"])):
+        row = [operation.removeprefix("kernels."), *(_cell(c.get(operation)) for c in counts)]
+        chapters.setdefault(chapter_of(results, operation), []).append(row)
+    return ["operation", *results["backends"]], sorted(chapters.items())
 
 
-def _counts(tests: dict[str, list[str]]) -> dict[str, dict[str, int]]:
-    by_operation: dict[str, dict[str, list[str]]] = {}
-    for test_id, state in tests.items():
-        by_operation.setdefault(test_id.partition("/")[0], {})[test_id] = state
-    return {operation: certificate.counts(states) for operation, states in by_operation.items()}
+def _counts(part: int, results: Results) -> list[dict[str, dict[str, int]]]:
+    return [
+        certificate.counts_by(part, backend["tests"]) for backend in results["backends"].values()
+    ]
 
 
 def _cell(counts: dict[str, int] | None) -> str:
@@ -65,16 +59,10 @@ def _cell(counts: dict[str, int] | None) -> str:
 
 def by_check(results: Results) -> tuple[list[str], list[list[str]]]:
     """Return the head, and a row per check with the number of passed tests per backend."""
-    backends = list(results["backends"])
-    tests: dict[str, dict[str, dict[str, list[str]]]] = {}
-    for name in backends:
-        for test_id, state in results["backends"][name]["tests"].items():
-            tests.setdefault(test_id.split("/")[1], {}).setdefault(name, {})[test_id] = state
-    rows = [
-        [check, *(_cell(certificate.counts(by_backend.get(name, {}))) for name in backends)]
-        for check, by_backend in sorted(tests.items())
-    ]
-    return ["check", *backends], rows
+    counts = _counts(1, results)
+    checks = sorted({check for of_backend in counts for check in of_backend})
+    rows = [[check, *(_cell(c.get(check)) for c in counts)] for check in checks]
+    return ["check", *results["backends"]], rows
 
 
 def notes(results: Results) -> Iterator[str]:
@@ -112,13 +100,13 @@ def summary(results: Results) -> str:
     """Return one line per backend, which ends with its verdict unless that is conformant."""
     lines = []
     for name, backend in results["backends"].items():
-        counts = certificate.counts(backend["tests"])
-        known = {s: counts.get(s, 0) for s in ("passed", "failed", "exempt", "missing")}
-        told = ", ".join(f"{n} {s}" for s, n in (known | counts).items())
+        counts = certificate.counts(backend["tests"].values())
+        usual = {s: counts.get(s, 0) for s in ("passed", "failed", "exempt", "missing")}
+        numbers = ", ".join(f"{n} {s}" for s, n in (usual | counts).items())
         word, why = verdict(results, name)
         lines.append(
             clean(
-                f"{name}: {len(_counts(backend['tests']))} operations, {told}"
+                f"{name}: {len(certificate.counts_by(0, backend['tests']))} operations, {numbers}"
                 + ("" if word == "conformant" else f"; {word}: {why}")
             )
         )
@@ -183,8 +171,8 @@ def _table(
 def markdown(results: Results) -> str:
     """Return the table for a document."""
     head, chapters = grid(results)
-    told = plain.markdown(f"multigrad {results['multigrad']}, {results['samples']} samples")
-    lines = [f"{told}; each cell counts the tests of one operation on one backend.", ""]
+    heading = plain.markdown(f"multigrad {results['multigrad']}, {results['samples']} samples")
+    lines = [f"{heading}; each cell counts the tests of one operation on one backend.", ""]
     lines += _table(head, [])
     for chapter, of_chapter in chapters:
         lines.append(

@@ -291,7 +291,7 @@ def test_the_page_stands_alone_and_is_accessible() -> None:
     assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
     tags = [tag for tag, _ in parsed.tags]
     assert tags.count("caption") == tags.count("table") and "noscript" in tags
-    assert ("html", {"lang": "en"}) in parsed.tags and "prefers-color-scheme: dark" in text
+    assert ("html", {"lang": "en"}) in parsed.tags and "color-scheme: light dark" in text
     rows = [attrs for tag, attrs in parsed.tags if tag == "tr" and "data-state" in attrs]
     assert {a["data-backend"] for a in rows} == {"one"}
     assert {a["data-dtype"] for a in rows} == {"float64", "float32", ""}
@@ -421,17 +421,18 @@ def test_a_journal_tells_what_was_found_and_where_it_ended(tmp_path: Path) -> No
     path = tmp_path / "c.json"
     journal = Journal(path)
     assert recovered(beside(path), "by SIGSEGV") is None
-    journal.begin(changed(tests={}, not_run=["sin/vjp/real", "cos/vjp/real"]))
+    journal.note("begun", changed(tests={}, not_run=["sin/vjp/real", "cos/vjp/real"]))
     begun = recovered(beside(path), "by SIGSEGV")
     assert (
         begun is not None
         and begun["backends"]["one"]["died"] == "by SIGSEGV, before the first test"
     )
-    journal.started("test_operation[one:sin/vjp/real]")
-    journal.result("one", "sin/vjp/real", "failed", "off")
-    journal.problem("test_saves[sin]", "keeps x")
-    journal.started("test_operation[one:cos/vjp/real]")
-    journal.file.write('{"result": ["one", "cos/v')
+    journal.note("started", "test_operation[one:sin/vjp/real]")
+    journal.note("result", "one", "sin/vjp/real", "failed", "off")
+    journal.note("problem", "test_saves[sin]", "keeps x")
+    journal.note("started", "test_operation[one:cos/vjp/real]")
+    assert journal.file is not None
+    journal.file.write('["result", "one", "cos/v')
     journal.file.flush()
     out = recovered(beside(path), "by SIGSEGV")
     assert out is not None and out["problems"] == {"test_saves[sin]": "keeps x"}
@@ -613,7 +614,7 @@ def test_a_process_of_xdist_that_dies_is_a_failure_of_its_test(site: Site) -> No
     state, told = out["backends"]["dying"]["tests"]["tanh/forward/real"]
     assert state == "failed" and "crashed" in told and out["problems"] == {}
     assert "dying: 1 operations, 0 passed, " in done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("numpy: ")]
+    *_, line = [line for line in done.stdout.splitlines() if line.startswith("numpy: ")]
     assert line.startswith("numpy: 1 operations, ") and "problems" not in line
 
 

@@ -30,6 +30,7 @@ ALLOWED = {
     "provided": set(),
     "tracebacks": {"errors", "provided"},
     "observe": set(),
+    "pages": set(),
     "registry": {"errors", "locks", "provided", "tracebacks"},
     "program": BASE | {"registry"},
     "ops": BASE,
@@ -50,7 +51,7 @@ ALLOWED = {
     "typing": {"namespace"},
     "func": CORE | {"typing", "tree", "layers", "custom", "namespace", "compiling", "program"},
     "autograd": CORE | {"typing", "tree", "layers", "custom", "namespace", "func", "tools"},
-    "tools": CORE | {"tree", "layers", "custom", "namespace", "func", "autograd"},
+    "tools": CORE | {"pages", "tree", "layers", "custom", "namespace", "func", "autograd"},
     "extend": CORE | {"tree", "layers", "custom", "namespace"},
     "compiling": CORE | {"program", "tree", "layers", "namespace", "extend"},
     "__init__": CORE

@@ -20,6 +20,7 @@ PUBLIC = {
     "multigrad.errors",
     "multigrad.extend",
     "multigrad.func",
+    "multigrad.pages",
     "multigrad.registry",
 }
 """The modules whose names without an underscore keep their meaning; `__all__`, where there is one,

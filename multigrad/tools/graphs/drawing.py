@@ -11,14 +11,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ...pages import page, source
 from ...tracebacks import entry
 from . import grouping, layered
 from .folding import Box, Folded, described, fold
 from .model import Graph, Vertex, bytes_kept, collect, kind_of, tensors_of
-from .page import page
-from .viewer import KINDS
 
 FORMATS = ("dot", "svg", "png", "html")
+KINDS = (
+    "leaf",
+    "elementwise",
+    "linear algebra",
+    "reduction",
+    "shape and indexing",
+    "own derivative",
+    "other",
+    "group",
+    "output",
+)
+"""The kinds of boxes, in the order of the legend; `page.css` has their colours."""
 FILL = {"leaf": "#dbeafe", "operation": "#f3f4f6", "group": "#ede9fe", "output": "#dcfce7"}
 STROKE = {"leaf": "#3b82f6", "operation": "#9ca3af", "group": "#8b5cf6", "output": "#22c55e"}
 CHANGED = "#dc2626"
@@ -189,8 +200,7 @@ class GraphPicture:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{lay.width + 24:.0f}" '
             f'height="{lay.height + 24:.0f}" viewBox="-12 -12 {lay.width + 24:.0f} '
             f'{lay.height + 24:.0f}">\n'
-            f"{STYLE}\n"
-            f"{self.drawing}\n"
+            f"{source('picture.svg')}{self.drawing}\n"
             "</svg>\n"
         )
 
@@ -198,12 +208,18 @@ class GraphPicture:
     def html(self) -> str:
         """A self-contained page: the picture, which can be moved and zoomed, with box details."""
         shown = self.opened
-        return page(self.summary, shown.elements, shown.data(self is not shown))
+        return page(
+            "Autograd graph",
+            "graph-page",
+            source("graph.html", SUMMARY=escape(self.summary), DRAWING=shown.elements),
+            source("page.js") + source("graph.js") + source("graph_page.js"),
+            shown.data(self is not shown),
+        )
 
     @property
     def elements(self) -> str:
-        """The content of the `<svg>` element of a page; see viewer.py."""
-        return f'{STYLE}<g id="graph-all">\n{self.drawing}\n</g>'
+        """The content of the `<svg>` element of a page; see `showGraph` in `graph.js`."""
+        return f'{source("picture.svg")}<g id="graph-all">\n{self.drawing}\n</g>'
 
     @property
     def opened(self) -> GraphPicture:
@@ -222,21 +238,13 @@ class GraphPicture:
 
     @entry
     def data(self, closed: bool = False) -> dict[str, Any]:
-        """Return the data that a page needs besides the SVG elements; see viewer.py.
+        """Return what `showGraph` in `graph.js` needs besides the SVG elements.
 
         `closed`: whether groups start closed.
         """
         lay = self.layout
         boxes = [
-            {
-                "x": round(c.x, 1),
-                "y": round(c.y, 1),
-                "w": round(c.width, 1),
-                "h": round(c.height, 1),
-                "kind": _kind(b),
-                "tip": b.tip,
-                "bytes": bytes_kept(b.members),
-            }
+            {**_place(c), "kind": _kind(b), "tip": b.tip, "bytes": bytes_kept(b.members)}
             for b, c in zip(self.boxes, lay.cells, strict=True)
         ]
         ways = [
@@ -248,10 +256,7 @@ class GraphPicture:
                 "name": readable(g.name),
                 **self._counts(g),
                 "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
-                "x": round(g.x, 1),
-                "y": round(g.y, 1),
-                "w": round(g.width, 1),
-                "h": round(g.height, 1),
+                **_place(g),
                 "boxes": [item for item in g.items if isinstance(item, int)],
             }
             for g in self.groups.groups()
@@ -303,20 +308,13 @@ class GraphPicture:
 
     def _repr_html_(self) -> str:
         return (
-            '<div style="overflow:auto;max-height:640px;background:#fff"><div style="font:12px sans-serif;color:#333">'
+            '<div style="overflow:auto;max-height:640px;background:#fff">'
+            '<div style="font:12px sans-serif;color:#333">'
             f"{escape(self.summary)}</div>{self.svg}</div>"
         )
 
     def __repr__(self) -> str:
         return f"<GraphPicture: {self.summary}>"
-
-
-STYLE = (
-    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-    '<path d="M0 0 L8 4 L0 8 z" fill="#6b7280"/></marker></defs>'
-    "<style>.title{font:600 12px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#111827}"
-    ".row{font:10.5px Helvetica,Arial,sans-serif;text-anchor:middle;fill:#4b5563}</style>"
-)
 
 
 def _kind(box: Box) -> str:
@@ -328,6 +326,12 @@ def _kind(box: Box) -> str:
         if box.kind != "operation"
         else kind_of(box.members[0])
     )
+
+
+def _place(thing: layered.Cell | grouping.Group) -> dict[str, float]:
+    """Return position and size for a page."""
+    values = zip("xywh", (thing.x, thing.y, thing.width, thing.height), strict=True)
+    return {name: round(value, 1) for name, value in values}
 
 
 def _frame(group: grouping.Group) -> str:

@@ -166,26 +166,11 @@ class MemoryReport:
             )
         if self.freed:
             lines.append(f"  {counted(self.freed, 'operation')} freed by a backward pass")
-        lines += [
-            "",
-            *_table(
-                ("by operation", "bytes", "arrays", "operations"),
-                [
-                    (s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}")
-                    for s in self.by_operation[:12]
-                ],
-            ),
-        ]
-        lines += [
-            "",
-            *_table(
-                ("by line", "bytes", "arrays", "operations"),
-                [
-                    (s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}")
-                    for s in self.by_line[:12]
-                ],
-            ),
-        ]
+        for title, shares in (("by operation", self.by_operation), ("by line", self.by_line)):
+            rows = [
+                (s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}") for s in shares[:12]
+            ]
+            lines += ["", *_table((title, "bytes", "arrays", "operations"), rows)]
         alike = Counter(
             (described(Output(k.shape, k.dtype)), k.nbytes, k.param or k.kind, _users(k))
             for k in self.memories

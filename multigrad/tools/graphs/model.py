@@ -327,10 +327,7 @@ def saved_by(node: Node) -> Iterator[Saved]:
     for name, source, value in zip(rule.plan, rule.sources, values, strict=True):
         if source is None:
             if rule.op.roles.get(name) == "plain":
-                yield from (
-                    Saved(name, (x,), "index", tuple(x.shape), dtype_name(x.dtype))
-                    for x in _raws(value)
-                )
+                yield from (_saved_array(name, (x,), "index", x) for x in _raws(value))
             continue
         cell = next(at, None)
         if isinstance(value, tuple):
@@ -361,23 +358,9 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
             for x in _raws(data)
         }
         for x, recorded in sources.values():
-            yield Saved(
-                ARGUMENT,
-                (x,),
-                "input" if recorded else "constant",
-                tuple(x.shape),
-                dtype_name(x.dtype),
-                packed=True,
-            )
+            yield _saved_array(ARGUMENT, (x,), "input" if recorded else "constant", x, packed=True)
         if raw or not sources:
-            yield Saved(
-                name,
-                raw,
-                origin,
-                None if one is None else tuple(one.shape),
-                None if one is None else dtype_name(one.dtype),
-                packed=True,
-            )
+            yield _saved_array(name, raw, origin, one, packed=True)
         return
     if isinstance(value, _saved.Saved):
         value, cell = value.data, value.cell
@@ -386,15 +369,14 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
     now = expected = 0
     for c in flat_cells(cell) if cell else ():
         now, expected = versions(c), version_at(c, seq)[0]
-    yield Saved(
-        name,
-        tuple(_raws(value)),
-        origin,
-        tuple(value.shape),
-        dtype_name(value.dtype),
-        now,
-        expected,
-    )
+    raw = tuple(_raws(value))
+    yield _saved_array(name, raw, origin, value, version=now, expected=expected)
+
+
+def _saved_array(name: str, raw: tuple[Any, ...], origin: str, like: Any, **more: Any) -> Saved:
+    """Return what is saved, with the shape and the dtype of `like`; None if they are unknown."""
+    shape, dtype = (None, None) if like is None else (tuple(like.shape), dtype_name(like.dtype))
+    return Saved(name, raw, origin, shape, dtype, **more)
 
 
 def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
@@ -421,13 +403,7 @@ def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
         if raw:
             like = x if len(raw) == 1 and not isinstance(x, (tuple, list)) else None
             made = isinstance(x, Tensor) and x._node is not None
-            yield Saved(
-                f"ctx.{name}",
-                raw,
-                "input" if made else "constant",
-                None if like is None else tuple(like.shape),
-                None if like is None else dtype_name(like.dtype),
-            )
+            yield _saved_array(f"ctx.{name}", raw, "input" if made else "constant", like)
 
 
 def _raws(value: Any) -> Iterator[Any]:
@@ -510,14 +486,11 @@ def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
         shape = x.shape if array else _part(kept.get(f"{name}_shape"), i)
         dtype = x.dtype if array else _part(kept.get(f"{name}_dtype"), i)
         if shape is not None or dtype is not None:
-            _put(
-                vertices[parent],
-                output,
-                Output(
-                    None if shape is None else tuple(shape),
-                    None if dtype is None else dtype_name(dtype),
-                ),
+            known = (
+                None if shape is None else tuple(shape),
+                None if dtype is None else dtype_name(dtype),
             )
+            _put(vertices[parent], output, Output(*known))
         elif alike is not None:
             _put(vertices[parent], output, alike)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import locks
 from ...core.element import Library, library_of
@@ -16,19 +16,28 @@ from ...core.level import Layer
 from ...core.tensor import Tensor, View
 
 
-class Record:
-    """One change of memory: at `time` (ns), on `thread`, `nbytes` were allocated.
+class Held:
+    """One memory, from when `see` first got an array on it until it was freed.
 
-    A negative `nbytes` was freed. `device` is None for the memory of the host.
+    Times are nanoseconds; `freed` is None while it is alive. `device` is None for the memory of the
+    host. `about` is what the observer noted of the array.
     """
 
-    __slots__ = ("device", "nbytes", "thread", "time")
+    __slots__ = ("about", "device", "freed", "freed_on", "nbytes", "thread", "time")
 
-    def __init__(self, nbytes: int, device: str | None, time: int | None = None) -> None:
-        self.time = perf_counter_ns() if time is None else time
-        self.thread = threading.get_ident()
-        self.nbytes = nbytes
-        self.device = device
+    def __init__(self, nbytes: int, device: str | None, time: int, about: Any) -> None:
+        self.nbytes, self.device, self.time, self.about = nbytes, device, time, about
+        self.thread = self.freed_on = get_ident()
+        self.freed: int | None = None
+
+
+class Change(NamedTuple):
+    """At `time` (ns), on `thread`, `nbytes` were allocated; a negative number was freed."""
+
+    time: int
+    thread: int
+    nbytes: int
+    device: str | None
 
 
 class Memory:
@@ -41,50 +50,48 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.held: list[Held] = []
         self.closed = False
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._lock = locks.new_lock()  # an array may be freed while another one is registered
 
-    def see(self, value: Any, time: int) -> None:
+    def see(
+        self, value: Any, time: int, about: Callable[[Any, Library], Any] | None = None
+    ) -> None:
         """Count the memory of a result: an array, a layer, or a tuple, list or dict of them.
 
-        `time`: when the result existed.
+        time   when the result existed
+        about  returns what to note of an array whose memory is new
         """
-        for x in arrays(value):
-            library = library_of(x)
-            # a NumPy scalar has no memory besides its own object
-            if library is not None and not (library.scalars and isinstance(x, library.scalars)):
-                holder, nbytes = _storage(library)(library.xp, x)
-                if nbytes and id(holder) not in self._alive:
-                    self._hold(
-                        holder, nbytes, library.backend.kernel("accelerator")(library.xp, x), time
-                    )
+        for x, library in _with_libraries(value):
+            holder, nbytes = _storage(library)(library.xp, x)
+            if nbytes and id(holder) not in self._alive:
+                device = library.backend.kernel("accelerator")(library.xp, x)
+                noted = None if about is None else about(x, library)
+                self._hold(holder, Held(nbytes, device, time, noted))
 
     def known(self, value: Any) -> None:
         """Register existing arrays, so that they do not count when they appear again."""
-        for x in arrays(value):
-            library = library_of(x)
-            if library is not None and not (library.scalars and isinstance(x, library.scalars)):
-                holder, _ = _storage(library)(library.xp, x)
-                if id(holder) not in self._alive:
-                    self._hold(holder, 0, None, 0)
+        for x, library in _with_libraries(value):
+            holder, _ = _storage(library)(library.xp, x)
+            if id(holder) not in self._alive:
+                self._hold(holder, None)
 
-    def _hold(self, holder: Any, nbytes: int, device: str | None, time: int) -> None:
+    def _hold(self, holder: Any, held: Held | None) -> None:
         key = id(holder)
         with self._lock:
             if key in self._alive or self.closed:
                 return
             # an object without weak references, such as bytes, cannot be followed
             with contextlib.suppress(TypeError):
-                self._alive[key] = weakref.ref(holder, lambda _: self._free(key, nbytes, device))
-                if nbytes:
-                    self.records.append(Record(nbytes, device, time))
+                self._alive[key] = weakref.ref(holder, lambda _: self._free(key, held))
+                if held is not None:
+                    self.held.append(held)
 
-    def _free(self, key: int, nbytes: int, device: str | None) -> None:
+    def _free(self, key: int, held: Held | None) -> None:
         with self._lock:
-            if self._alive.pop(key, None) is not None and nbytes and not self.closed:
-                self.records.append(Record(-nbytes, device))
+            if self._alive.pop(key, None) is not None and held is not None and not self.closed:
+                held.freed, held.freed_on = perf_counter_ns(), get_ident()
 
     def close(self) -> None:
         """Follow the arrays no longer. Their weak references refer to this object."""
@@ -92,15 +99,38 @@ class Memory:
             self.closed = True
             self._alive.clear()
 
+    def changes(self) -> list[Change]:
+        """Return what was allocated and freed, in order of time."""
+        changes = [Change(h.time, h.thread, h.nbytes, h.device) for h in self.held]
+        changes += [
+            Change(h.freed, h.freed_on, -h.nbytes, h.device)
+            for h in self.held
+            if h.freed is not None
+        ]
+        return sorted(changes, key=lambda change: change.time)
+
     def timeline(self) -> Iterator[tuple[int, int, int]]:
         """Yield (time in ns, bytes on the host, bytes on devices) after each change."""
         library = device = 0
-        for record in sorted(self.records, key=lambda r: r.time):
-            if record.device is None:
-                library += record.nbytes
+        for change in self.changes():
+            if change.device is None:
+                library += change.nbytes
             else:
-                device += record.nbytes
-            yield record.time, library, device
+                device += change.nbytes
+            yield change.time, library, device
+
+    def alive(self, time: int) -> Iterator[Held]:
+        """Yield the memories that are alive right after that time."""
+        return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
+
+
+def _with_libraries(value: Any) -> Iterator[tuple[Any, Library]]:
+    """Yield the arrays in a value that may have a memory of their own, with their libraries."""
+    for x in arrays(value):
+        library = library_of(x)
+        # a NumPy scalar has no memory besides its own object
+        if library is not None and not (library.scalars and isinstance(x, library.scalars)):
+            yield x, library
 
 
 @cache

@@ -24,23 +24,54 @@ from .events import EventList, StringTable
 if TYPE_CHECKING:
     import sqlite3
 
-NVPROF = {
-    "StringTable": ("_id_", "value"),
-    "CUPTI_ACTIVITY_KIND_MARKER": ("id", "name", "timestamp"),
-}
-NVPROF_KERNELS = {
-    "CUPTI_ACTIVITY_KIND_RUNTIME": ("_id_", "start", "end", "correlationId"),
-    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL": ("start", "end", "name", "correlationId"),
-}
-NSIGHT = {
-    "StringIds": ("id", "value"),
-    "NVTX_EVENTS": ("start", "end", "eventType", "text", "textId", "globalTid"),
-}
-NSIGHT_KERNELS = {
-    "CUPTI_ACTIVITY_KIND_RUNTIME": ("start", "end", "globalTid", "correlationId"),
-    "CUPTI_ACTIVITY_KIND_KERNEL": ("start", "end", "deviceId", "correlationId"),
-}
-RANGES = (59, 60)  # NVTX_EVENTS.eventType: push/pop ranges, start/end ranges
+Columns = dict[str, tuple[str, ...]]
+"""Of each table that is read: the columns that it must have."""
+
+
+class Format(NamedTuple):
+    """A format of traces: its tables, and the queries that read them.
+
+    strings   number, text
+    ranges    id, text or None, number of the text, thread, start, end
+    launches  thread, start, end, number of the kernel's name, device, start and end of the kernel
+    """
+
+    tables: Columns
+    kernels: Columns
+    strings: str
+    ranges: str
+    launches: str
+
+
+NVPROF = Format(
+    {"StringTable": ("_id_", "value"), "CUPTI_ACTIVITY_KIND_MARKER": ("id", "name", "timestamp")},
+    {
+        "CUPTI_ACTIVITY_KIND_RUNTIME": ("_id_", "start", "end", "correlationId"),
+        "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL": ("start", "end", "name", "correlationId"),
+    },
+    "SELECT _id_, value FROM StringTable",
+    "SELECT s.id, NULL, s.name, 0, s.timestamp, e.timestamp FROM CUPTI_ACTIVITY_KIND_MARKER AS s "
+    "JOIN CUPTI_ACTIVITY_KIND_MARKER AS e ON s.id = e.id WHERE s.name != 0 AND e.name = 0",
+    "SELECT 0, r.start, r.end, k.name, 0, k.start, k.end FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r "
+    "JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS k ON k.correlationId = r.correlationId",
+)
+# eventType 59: push/pop ranges, 60: start/end ranges. Correlation ids are unique in one process.
+NSIGHT = Format(
+    {
+        "StringIds": ("id", "value"),
+        "NVTX_EVENTS": ("start", "end", "eventType", "text", "textId", "globalTid"),
+    },
+    {
+        "CUPTI_ACTIVITY_KIND_RUNTIME": ("start", "end", "globalTid", "correlationId"),
+        "CUPTI_ACTIVITY_KIND_KERNEL": ("start", "end", "deviceId", "correlationId"),
+    },
+    "SELECT id, value FROM StringIds",
+    "SELECT rowid, text, textId, globalTid, start, end FROM NVTX_EVENTS "
+    "WHERE eventType IN (59, 60) AND end IS NOT NULL",
+    "SELECT r.globalTid, r.start, r.end, {name}, k.deviceId, k.start, k.end "
+    "FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k "
+    "ON k.correlationId = r.correlationId{process}",
+)
 SEQUENCE = re.compile(r", (stashed )?seq ?= ?(\d+)")
 
 
@@ -108,10 +139,9 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
                     "SELECT name FROM sqlite_master WHERE type = 'table'"
                 ).fetchall()
             }
-            if _has(tables, NVPROF):
-                return _events(*_read_nvprof(db, tables))
-            if _has(tables, NSIGHT):
-                return _events(*_read_nsight(db, tables))
+            for trace in (NVPROF, NSIGHT):
+                if _has(tables, trace.tables):
+                    return _events(*_read(db, tables, trace))
     except sqlite3.Error as error:
         raise TraceError(
             f"load_nvprof: {str(path)!r} cannot be read as SQLite ({error}). It is damaged, or "
@@ -123,8 +153,8 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
         raise TraceError(f"load_nvprof: {str(path)!r} is a damaged trace: {error}") from None
     raise TraceError(
         f"load_nvprof: {str(path)!r} is SQLite, but no trace of nvprof or Nsight Systems with "
-        f"ranges: it has neither the tables {', '.join(NVPROF)} nor {', '.join(NSIGHT)} with "
-        "the columns wanted."
+        f"ranges: it has neither the tables {', '.join(NVPROF.tables)} nor "
+        f"{', '.join(NSIGHT.tables)} with the columns wanted."
     )
 
 
@@ -136,77 +166,41 @@ Range = tuple[Any, str, int, int, int]
 """An id, the name, the thread, and the times."""
 
 
-def _read_nvprof(
-    db: sqlite3.Connection, tables: dict[str, set[str]]
+def _read(
+    db: sqlite3.Connection, tables: dict[str, set[str]], trace: Format
 ) -> tuple[list[Range], list[_Launch]]:
-    table = StringTable()
-    strings = {
-        i: table[str(value)] for i, value in db.execute("SELECT _id_, value FROM StringTable")
-    }
+    demangled = StringTable()
+    strings = {i: demangled[str(text)] for i, text in db.execute(trace.strings)}
     unique = EnforceUnique()
     ranges: list[Range] = []
-    for i, name, start, end in db.execute(
-        "SELECT s.id, s.name, s.timestamp, e.timestamp FROM CUPTI_ACTIVITY_KIND_MARKER AS s "
-        "JOIN CUPTI_ACTIVITY_KIND_MARKER AS e ON s.id = e.id WHERE s.name != 0 AND e.name = 0"
-    ):
+    for i, text, number, thread, start, end in db.execute(trace.ranges):
         unique.see(i)
-        ranges.append((i, _named(strings, name), 0, *_times(start, end)))
-    launches = []
-    if _has(tables, NVPROF_KERNELS):
-        launches = [
-            _Launch(0, *_times(start, end), _named(strings, name), 0, _duration(begin, stop))
-            for start, end, begin, stop, name in db.execute(
-                "SELECT r.start, r.end, k.start, k.end, k.name FROM CUPTI_ACTIVITY_KIND_RUNTIME "
-                "AS r JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS k ON k.correlationId = "
-                "r.correlationId"
-            )
-        ]
+        name = _named(strings, number) if text is None else str(text)
+        ranges.append((i, name, int(thread or 0), *_times(start, end)))
+    if not _has(tables, trace.kernels):
+        return ranges, []
+    launches = [
+        _Launch(
+            int(thread or 0),
+            *_times(start, end),
+            _named(strings, number),
+            int(device or 0),
+            _duration(begin, stop),
+        )
+        for thread, start, end, number, device, begin, stop in db.execute(
+            trace.launches.format(**_kernels(tables))
+        )
+    ]
     return ranges, launches
 
 
-def _read_nsight(
-    db: sqlite3.Connection, tables: dict[str, set[str]]
-) -> tuple[list[Range], list[_Launch]]:
-    table = StringTable()
-    strings = {i: table[str(value)] for i, value in db.execute("SELECT id, value FROM StringIds")}
-    ranges: list[Range] = []
-    marks = ", ".join(map(str, RANGES))
-    for i, text, number, thread, start, end in db.execute(
-        "SELECT rowid, text, textId, globalTid, start, end FROM NVTX_EVENTS WHERE eventType IN "
-        f"({marks}) AND end IS NOT NULL"
-    ):
-        ranges.append(
-            (
-                i,
-                str(text) if text is not None else _named(strings, number),
-                int(thread or 0),
-                *_times(start, end),
-            )
-        )
-    launches = []
-    if _has(tables, NSIGHT_KERNELS):
-        columns = tables["CUPTI_ACTIVITY_KIND_KERNEL"]
-        name = next(
-            (f"k.{c}" for c in ("demangledName", "shortName", "mangledName") if c in columns),
-            "NULL",
-        )
-        # Correlation ids are unique in one process. A thread's id names it in the upper bits.
-        process = " AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else ""
-        launches = [
-            _Launch(
-                int(thread or 0),
-                *_times(start, end),
-                _named(strings, number),
-                int(device or 0),
-                _duration(begin, stop),
-            )
-            for thread, start, end, begin, stop, number, device in db.execute(
-                f"SELECT r.globalTid, r.start, r.end, k.start, k.end, {name}, k.deviceId FROM "
-                "CUPTI_ACTIVITY_KIND_RUNTIME AS r JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k ON "
-                f"k.correlationId = r.correlationId{process}"
-            )
-        ]
-    return ranges, launches
+def _kernels(tables: dict[str, set[str]]) -> dict[str, str]:
+    """Return the parts of a query that depend on the version of Nsight Systems."""
+    columns = tables.get("CUPTI_ACTIVITY_KIND_KERNEL", set())
+    names = [c for c in ("demangledName", "shortName", "mangledName") if c in columns]
+    # a thread's id names its process in the upper bits
+    same = " AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else ""
+    return {"name": f"k.{names[0]}" if names else "NULL", "process": same}
 
 
 def _named(strings: dict[Any, str], number: Any) -> str:

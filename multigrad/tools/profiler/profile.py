@@ -268,13 +268,7 @@ class profile:
 
         Each entry is (microseconds since the start, bytes on the host, bytes on devices).
         """
-        recorder = self._recorder
-        if recorder is None or recorder.memory is None:
-            return []
-        return [
-            ((time - recorder.start) / 1000, library, device)
-            for time, library, device in recorder.memory.timeline()
-        ]
+        return [] if self._recorder is None else self._recorder.memory_timeline()
 
 
 class record_function:

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
@@ -23,6 +24,7 @@ from .counts import PLAIN, count_once, flops, given, is_array, over_layers, want
 from .event import FunctionEvent
 from .events import EventList
 from .memory import Memory, arrays
+from .table import format_memory
 
 MEMORY_EVENT_NAME = "[memory]"
 
@@ -44,32 +46,24 @@ def times_devices(use_device: str) -> bool:
     return False
 
 
+@dataclass(slots=True)
 class Detail:
-    """Optional records of a call besides its times."""
+    """Optional records of a call besides its times.
 
-    __slots__ = (
-        "alone",
-        "around",
-        "dtypes",
-        "flops",
-        "library",
-        "marks",
-        "shapes",
-        "stack",
-        "structured",
-    )
+    flops   of a node: a multiple of those of the operation that made it
+    alone   of a node: its rule runs without hooks
+    around  when recording the call began and ended, if that was measured
+    """
 
-    def __init__(self) -> None:
-        self.shapes: list[Any] | None = None
-        self.structured: list[Any] | None = None
-        self.dtypes: list[Any] | None = None
-        self.stack: list[str] | None = None
-        self.marks: tuple[Any, Any] | None = None
-        self.flops: Any = 0  # of a node: a multiple of the flops of the operation that made it
-        self.alone = False  # of a node: its rule runs without hooks
-        self.library: Library | None = None
-        # when recording the call began and ended, if that was measured
-        self.around: tuple[int, int] | None = None
+    shapes: list[Any] | None = None
+    structured: list[Any] | None = None
+    dtypes: list[Any] | None = None
+    stack: list[str] | None = None
+    marks: tuple[Any, Any] | None = None
+    flops: Any = 0
+    alone: bool = False
+    library: Library | None = None
+    around: tuple[int, int] | None = None
 
 
 def sequence(result: Any) -> int:
@@ -166,9 +160,7 @@ class Recorder(Observer):
                 self._mark(call, detail, result if call.of is None else call.of)
                 end = perf_counter_ns()
             if self.memory is not None:
-                self.memory.see(
-                    call.node.cell.grad if type(call.node) is AccumulateGrad else result, end
-                )
+                self.follow(self.memory, call, end)
             if self.flops:
                 detail.flops = (
                     wanted_gradients(call.node) if call.node is not None else flops(call, result)
@@ -195,6 +187,15 @@ class Recorder(Observer):
                 detail,
             )
         )
+
+    def follow(self, memory: Memory, call: Call, time: int) -> None:
+        """Follow the memory of the arrays that a call made."""
+        memory.see(made_by(call), time)
+
+    def memory_timeline(self) -> list[tuple[float, int, int]]:
+        """Return (us since the start, bytes on the host, bytes on devices) after each change."""
+        changes = () if self.memory is None else self.memory.timeline()
+        return [(_us(self, time), library, device) for time, library, device in changes]
 
     def opened(self, label: Label) -> None:
         self.labels.append(label)
@@ -223,6 +224,11 @@ class Recorder(Observer):
                 moment,
             )
             detail.library = library
+
+
+def made_by(call: Call) -> Any:
+    """Return the result of a call, or the gradient that it accumulated."""
+    return call.node.cell.grad if type(call.node) is AccumulateGrad else call.result
 
 
 class TimeRecorder(Recorder):
@@ -294,7 +300,8 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     for number, event in enumerate(events):
         event.id = number
     _link(events, recorder.began_with)
-    notes, footer, counters = [], [], []
+    notes, footer = [], []
+    counters: list[tuple[float, int, int]] = []
     if recorder.untimed:
         notes.append(
             f"Device time: not measured for {', '.join(sorted(recorder.untimed))}, which has no "
@@ -305,14 +312,14 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     if recorder.memory is not None:
         events += _remember(recorder, events)
         events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
-        line = [
-            ((time - recorder.start) / 1000, library, device)
-            for time, library, device in recorder.memory.timeline()
-        ]
-        counters = line
-        footer.append(
-            f"Memory: {_amounts(line, -1)} at the end, {_amounts(line, None)} at the peak"
+        counters = recorder.memory_timeline()
+        line = counters or [(0.0, 0, 0)]
+        _, library, device = map(max, zip(*line, strict=True))
+        at_end, at_peak = (
+            format_memory(host) + (f" and {format_memory(other)} on devices" if device else "")
+            for host, other in (line[-1][1:], (library, device))
         )
+        footer.append(f"Memory: {at_end} at the end, {at_peak} at the peak")
     listed = EventList(
         events,
         use_device=recorder.use_device,
@@ -324,21 +331,6 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     )
     listed._build_tree(parent, lambda: count_once(listed, products))
     return listed
-
-
-def _amounts(line: Sequence[tuple[float, int, int]], which: int | None) -> str:
-    from .table import format_memory
-
-    library, device = (
-        (0, 0)
-        if not line
-        else line[-1][1:]
-        if which is not None
-        else (max(x[1] for x in line), max(x[2] for x in line))
-    )
-    return format_memory(library) + (
-        f" and {format_memory(device)} on devices" if any(x[2] for x in line) else ""
-    )
 
 
 def _us(recorder: Recorder, time: int) -> float:
@@ -407,8 +399,8 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
             if event.sequence_nr < first:
                 event.sequence_nr = -1
                 continue
-            known = made.get(event.sequence_nr)
-            if known is None or event.time_range.end <= known.time_range.end:
+            maker = made.get(event.sequence_nr)
+            if maker is None or event.time_range.end <= maker.time_range.end:
                 made[event.sequence_nr] = event
     for event in events:
         maker = made.get(event.sequence_nr)
@@ -445,8 +437,8 @@ def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[Funct
     places = dict.fromkeys(by_thread, 0)
     running: dict[int, list[FunctionEvent]] = defaultdict(list)
     outside = []
-    for record in sorted(recorder.memory.records, key=lambda r: r.time):  # one sweep over both
-        us, thread = _us(recorder, record.time), record.thread
+    for change in recorder.memory.changes():  # one sweep over both
+        us, thread = _us(recorder, change.time), change.thread
         some, i = by_thread.get(thread, []), places.get(thread, 0)
         while i < len(some) and some[i].time_range.start < us:
             running[thread].append(some[i])
@@ -458,7 +450,7 @@ def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[Funct
                 FunctionEvent(0, MEMORY_EVENT_NAME, thread, us, us, use_device=recorder.use_device)
             ]
             outside += around
-        field = "cpu_memory_usage" if record.device is None else "device_memory_usage"
+        field = "cpu_memory_usage" if change.device is None else "device_memory_usage"
         for event in around:
-            setattr(event, field, getattr(event, field) + record.nbytes)
+            setattr(event, field, getattr(event, field) + change.nbytes)
     return outside

@@ -29,20 +29,14 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
     rows = _rows(events)
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "multigrad"}}
     for number, name in rows.values():
-        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": number, "args": {"name": name}}
-        yield {
-            "ph": "M",
-            "name": "thread_sort_index",
-            "pid": pid,
-            "tid": number,
-            "args": {"sort_index": number},
-        }
-    made = {}
-    for event in events:
-        if event.scope == FORWARD and event.sequence_nr >= 0:
-            made[event.sequence_nr] = (
-                event  # the innermost event begins last and overwrites the others
-            )
+        thread = {"ph": "M", "pid": pid, "tid": number}
+        yield {**thread, "name": "thread_name", "args": {"name": name}}
+        yield {**thread, "name": "thread_sort_index", "args": {"sort_index": number}}
+    made = {  # the innermost event begins last and overwrites the others
+        event.sequence_nr: event
+        for event in events
+        if event.scope == FORWARD and event.sequence_nr >= 0
+    }
     arrows = 0
     for event in events:
         times = event.time_range
@@ -59,24 +53,10 @@ def trace_events(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
         origin = made.get(event.sequence_nr) if event.scope == BACKWARD else None
         if origin is not None:
             arrows += 1
-            yield {
-                "ph": "s",
-                "cat": FLOW,
-                "name": FLOW,
-                "id": arrows,
-                "pid": pid,
-                "tid": rows[origin.thread, origin.lane][0],
-                "ts": origin.time_range.start,
-            }
-            yield {
-                "ph": "f",
-                "bp": "e",
-                "cat": FLOW,
-                "name": FLOW,
-                "id": arrows,
-                **place,
-                "ts": times.start,
-            }
+            arrow = {"cat": FLOW, "name": FLOW, "id": arrows, "pid": pid}
+            row = rows[origin.thread, origin.lane][0]
+            yield {"ph": "s", **arrow, "tid": row, "ts": origin.time_range.start}
+            yield {"ph": "f", "bp": "e", **arrow, **place, "ts": times.start}
     for us, library, device in getattr(events, "_counters", ()):
         yield {
             "ph": "C",

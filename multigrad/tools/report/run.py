@@ -8,20 +8,22 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from ...pages import page, source
 from ..graphs import provenance
 from ..graphs.drawing import counted, size
 from ..graphs.memory import MemoryReport, Share
 from ..profiler import BACKWARD, FORWARD
 from ..profiler.events import EventList
+from ..profiler.memory import Held, Memory
 from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
 from ..profiler.trace import _rows
-from .page import page
 from .times import annotated, by_line, flame, split, totals
-from .watch import Held, RunObserver, Seen
+from .watch import Made, RunObserver, Seen
 
 LOOK = 8
 """The scope of the times in which the report itself examined a graph; only the page has it."""
@@ -84,10 +86,17 @@ class Run:
     @property
     def html(self) -> str:
         """Return the page."""
+        seen = self.observer.graph
         return page(
-            self.title,
+            f"{self.title}: profile",
+            "report",
+            source(
+                "report.html",
+                TITLE=escape(self.title),
+                DRAWING="" if seen is None else seen.drawing,
+            ),
+            source("page.js") + source("graph.js") + source("report.js"),
             self.data(),
-            "" if self.observer.graph is None else self.observer.graph.drawing,
         )
 
     def write(self, path: Any) -> str:
@@ -295,17 +304,16 @@ def _line(entry: str) -> str:
 
 def _memory(observer: RunObserver, start: int) -> dict[str, Any]:
     """Return the memory over time, its peak, and the arrays alive at the peak and at the end."""
-    line = observer.timeline()
+    assert isinstance(observer.memory, Memory)
+    line = [(t, host + device, device) for t, host, device in observer.memory.timeline()]
     peak = max(line, key=lambda x: x[1], default=(start, 0, 0))
-    last = line[-1] if line else (start, 0, 0)
-    points = [[t - start, total, device] for t, total, device in _thinned(line)]
     return {
-        "points": points,
+        "points": [[t - start, total, device] for t, total, device in _thinned(line)],
         "devices": any(x[2] for x in line),
         "peak": [peak[0] - start, peak[1]],
-        "last": last[1],
-        "at_peak": _holders(observer.alive(peak[0])),
-        "at_end": _holders(observer.alive(observer.stopped)),
+        "last": line[-1][1] if line else 0,
+        "at_peak": _holders(observer.memory.alive(peak[0])),
+        "at_end": _holders(observer.memory.alive(observer.stopped)),
     }
 
 
@@ -314,23 +322,24 @@ def _thinned(line: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]
     if len(line) <= POINTS:
         return list(line)
     step = -(-len(line) // (POINTS // 3))
-    kept: set[int] = set()
+    places: set[int] = set()
     for i in range(0, len(line), step):
         stretch = range(i, min(i + step, len(line)))
-        kept |= {
+        places |= {
             max(stretch, key=lambda j: line[j][1]),
             min(stretch, key=lambda j: line[j][1]),
             stretch[-1],
         }
-    return [line[i] for i in sorted(kept)]
+    return [line[i] for i in sorted(places)]
 
 
 def _holders(alive: Iterable[Held]) -> list[list[Any]]:
     """Return bytes, number, operation, array and line, the largest first, the rest as one."""
     holders: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     for h in alive:
-        shape = f"{h.shape} {h.dtype}" + (f" on {h.device}" if h.device else "")
-        entry = holders[h.what, shape, str(h.site or "line not known")]
+        made: Made = h.about
+        shape = f"{made.shape} {made.dtype}" + (f" on {h.device}" if h.device else "")
+        entry = holders[made.what, shape, str(made.site or "line not known")]
         entry[0] += h.nbytes
         entry[1] += 1
     ranked = sorted(holders.items(), key=lambda entry: (-entry[1][0], entry[0]))

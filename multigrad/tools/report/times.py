@@ -146,14 +146,14 @@ def split(entry: str) -> tuple[str, int, str]:
 class Flame:
     """A box of the flame graph: the calls with one call stack.
 
-    `own` and `total` are nanoseconds.
+    `self_time` and `total` are nanoseconds.
     """
 
-    __slots__ = ("children", "kind", "name", "own", "total")
+    __slots__ = ("children", "kind", "name", "self_time", "total")
 
     def __init__(self, name: str, kind: int) -> None:
         self.name, self.kind = name, kind
-        self.own = self.total = 0
+        self.self_time = self.total = 0
         self.children: dict[tuple[str, int], Flame] = {}
 
     def child(self, name: str, kind: int) -> Flame:
@@ -161,7 +161,7 @@ class Flame:
 
 
 def flame(events: Iterable[Any]) -> list[Any]:
-    """Return the aggregated flame graph, as [depth, start, total, own, kind, name].
+    """Return the aggregated flame graph, as [depth, start, total, self time, kind, name].
 
     A box stands on the lines that led to a call and the calls around it. A node stands on the lines
     of the operation that made it. The kinds are those of events, and USER for a line of the
@@ -173,17 +173,17 @@ def flame(events: Iterable[Any]) -> list[Any]:
         if event.scope not in (FORWARD, BACKWARD):
             continue
         frames = event.stack[::-1]
-        path, known = at.get(id(event.cpu_parent), ([root], []))
-        if frames[: len(known)] != known:  # the stack of a node inside an operation
-            path, known = [root], []
+        path, frames_around = at.get(id(event.cpu_parent), ([root], []))
+        if frames[: len(frames_around)] != frames_around:  # the stack of a node inside an operation
+            path, frames_around = [root], []
         path = [*path]
-        for entry in frames[len(known) :]:
+        for entry in frames[len(frames_around) :]:
             file, number, function = split(entry)
             path.append(path[-1].child(f"{function} ({provenance.shown(file)}:{number})", USER))
         path.append(path[-1].child(event.name, BACKWARD if in_backward(event) else FORWARD))
         at[id(event)] = path, frames
         ns = max(0, round(1000 * event.self_cpu_time_total))
-        path[-1].own += ns
+        path[-1].self_time += ns
         for box in path:
             box.total += ns
     lines = [box for box in root.children.values() if box.kind == USER]
@@ -193,20 +193,20 @@ def flame(events: Iterable[Any]) -> list[Any]:
             key: box for key, box in root.children.items() if box.kind != USER
         } | lines[0].children
         lines = [*lines[0].children.values()]
-    return _told(root, root.total / SHARES)
+    return _drawn(root, root.total / SHARES)
 
 
-def _told(root: Flame, least: float) -> list[Any]:
+def _drawn(root: Flame, least: float) -> list[Any]:
     """Return the boxes from left to right, outer before inner, without those below `least`."""
-    told = []
+    boxes = []
     stack = [(root, 0, 0)]
     while stack:
         box, depth, start = stack.pop()
-        told.append([depth, start, box.total, box.own, box.kind, box.name])
+        boxes.append([depth, start, box.total, box.self_time, box.kind, box.name])
         inside = []
         for child in sorted(box.children.values(), key=lambda c: -c.total):
             if child.total >= least and child.total:
                 inside.append((child, depth + 1, start))
                 start += child.total
         stack += reversed(inside)
-    return told
+    return boxes

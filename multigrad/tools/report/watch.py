@@ -6,14 +6,14 @@ import sys
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import observe
 from ...backward import run as backward
-from ...core.element import Library, library_of
+from ...core.element import Library
 from ...core.graph import AccumulateGrad, Node, OutputNode, notes
 from ...core.tensor import Tensor, wrap_at
 from ...observe import PASS, Call
@@ -22,31 +22,21 @@ from ..graphs.drawing import GraphPicture
 from ..graphs.memory import MemoryReport
 from ..graphs.model import collect
 from ..graphs.provenance import Note, Site, dtype_name, output_of, site, skipped
-from ..profiler.memory import arrays
-from ..profiler.recorder import Recorder
+from ..profiler.memory import Memory
+from ..profiler.recorder import Recorder, made_by
 
 SHARE, GRACE = 0.1, 200_000_000
 """Examining graphs may take this share of the elapsed time, plus these nanoseconds."""
 BOXES = 60
 
 
-class Held:
-    """One memory, from when it was first seen until it was freed."""
+class Made(NamedTuple):
+    """The array that was the first on a memory, and the operation and line that made it."""
 
-    __slots__ = ("device", "dtype", "freed", "nbytes", "shape", "site", "time", "what")
-
-    def __init__(
-        self, what: str, where: Site | None, x: Any, nbytes: int, device: str | None, time: int
-    ) -> None:
-        self.what, self.site, self.nbytes, self.device, self.time = (
-            what,
-            where,
-            nbytes,
-            device,
-            time,
-        )
-        self.shape, self.dtype = tuple(x.shape), dtype_name(x.dtype)
-        self.freed: int | None = None
+    what: str
+    site: Site | None
+    shape: tuple[int, ...]
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +69,6 @@ class RunObserver(Recorder):
         self.thread = threading.get_ident()
         self.pass_times: list[tuple[int, int, int]] = []
         """(start, end, thread) of each pass."""
-        self.held: list[Held] = []
         self.passes = 0
         self.graph: Seen | None = None
         self.largest: Seen | None = None
@@ -91,7 +80,6 @@ class RunObserver(Recorder):
         """Whether a function of func.compile was called; under the observer it runs uncompiled."""
         self.stopped = self.start
         self._spent = 0
-        self._alive: dict[int, weakref.ref[Any]] = {}
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
         self._last: weakref.ref[Tensor] | None = None
 
@@ -114,10 +102,6 @@ class RunObserver(Recorder):
             self._passing(*call.args)
             return start, None
         self.compiled = self.compiled or _in_compiled()
-        for x, library in _of_library((call.args, call.kwargs)):
-            holder, _ = library.backend.kernel("storage")(library.xp, x)
-            if id(holder) not in self._alive:
-                self._hold(holder, None)
         if call.node is not None:
             self._nodes[threading.get_ident()].append((call.node.name(), self._site_of(call.node)))
         return start, super().begin(call)
@@ -128,56 +112,23 @@ class RunObserver(Recorder):
             self.pass_times.append((start, perf_counter_ns(), threading.get_ident()))
             return
         super().end(noted_, call)
-        self._see(call, perf_counter_ns())
-        noted_[1].around = start, perf_counter_ns()
-
-    def _see(self, call: Call, time: int) -> None:
-        """Record the arrays that a call made, and the operation and line that hold them."""
         inside = self._nodes[threading.get_ident()]
         if call.node is not None and inside:
-            within: tuple[str, Site | None] | None = inside.pop()
-        else:
-            within = inside[-1] if inside else None
-        result = call.result
-        if result is NotImplemented or isinstance(result, BaseException):
-            return
-        if type(call.node) is AccumulateGrad:
-            result = call.node.cell.grad
-        what, where = (
-            within if within is not None else (call.name, site(sys._getframe(1), skipped()))
-        )
-        self._note(result if call.of is None else call.of, where, within is None)
-        for x, library in _of_library(result):
-            holder, nbytes = library.backend.kernel("storage")(library.xp, x)
+            inside.pop()
+        noted_[1].around = start, perf_counter_ns()
+
+    def follow(self, memory: Memory, call: Call, time: int) -> None:
+        """Note the operation and the line that made arrays; inside a node they are its own."""
+        inside = self._nodes[threading.get_ident()]
+        what, where = inside[-1] if inside else (call.name, site(sys._getframe(1), skipped()))
+        self._note(call.result if call.of is None else call.of, where, not inside)
+
+        def about(x: Any, library: Library) -> Made:
             if "mark" in library.backend.kernels:
                 self.later.add(library.name)
-            if nbytes and id(holder) not in self._alive:
-                self._hold(
-                    holder,
-                    Held(
-                        what,
-                        where,
-                        x,
-                        nbytes,
-                        library.backend.kernel("accelerator")(library.xp, x),
-                        time,
-                    ),
-                )
+            return Made(what, where, tuple(x.shape), dtype_name(x.dtype))
 
-    def _hold(self, holder: Any, held: Held | None) -> None:
-        key = id(holder)
-
-        def freed(_: Any) -> None:
-            self._alive.pop(key, None)
-            if held is not None and not self.ended:
-                held.freed = perf_counter_ns()
-
-        try:
-            self._alive[key] = weakref.ref(holder, freed)
-        except TypeError:  # an object without weak references, such as bytes, cannot be followed
-            return
-        if held is not None:
-            self.held.append(held)
+        memory.see(made_by(call), time, about)
 
     def _note(self, result: Any, where: Site | None, outside: bool) -> None:
         """Record the line and the labels on the node for `draw`, as `record_lines` does."""
@@ -192,8 +143,8 @@ class RunObserver(Recorder):
         if outside:
             self._last = weakref.ref(next(t for t in outs if t._node is not None))
         owner = node.next if type(node) is OutputNode else node
-        known = provenance.noted(owner)
-        if known is not None and known.site is not None:
+        note = provenance.noted(owner)
+        if note is not None and note.site is not None:
             return  # the operation returned its argument, or is around the maker of the node
         labels, label = [], observe.here().label
         while label is not None:
@@ -201,8 +152,8 @@ class RunObserver(Recorder):
             label = label.outer
         notes(owner)[provenance.NOTE] = Note(
             where,
-            known.labels if known is not None and known.labels else tuple(reversed(labels)),
-            known.outputs if known is not None else tuple(map(output_of, outs)),
+            note.labels if note is not None and note.labels else tuple(reversed(labels)),
+            note.outputs if note is not None else tuple(map(output_of, outs)),
         )
 
     @staticmethod
@@ -252,31 +203,6 @@ class RunObserver(Recorder):
         end = perf_counter_ns()
         self._spent += end - start
         self.looks.append((start, end, threading.get_ident()))
-
-    # ----- Memory -----
-
-    def timeline(self) -> list[tuple[int, int, int]]:
-        """Return (time in ns, total bytes, bytes on devices) after each change."""
-        changes = [(h.time, h.nbytes, h) for h in self.held]
-        changes += [(h.freed, -h.nbytes, h) for h in self.held if h.freed is not None]
-        total = device = 0
-        points = []
-        for time, n, h in sorted(changes, key=lambda c: c[0]):
-            total += n
-            device += n if h.device is not None else 0
-            points.append((time, total, device))
-        return points
-
-    def alive(self, time: int) -> Iterator[Held]:
-        """Yield the memories alive right after that time."""
-        return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
-
-
-def _of_library(value: Any) -> Iterator[tuple[Any, Library]]:
-    for x in arrays(value):
-        library = library_of(x)
-        if library is not None and not (library.scalars and isinstance(x, library.scalars)):
-            yield x, library
 
 
 def _in_compiled() -> bool:
