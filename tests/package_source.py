@@ -80,6 +80,24 @@ def imports(module: Module) -> Iterator[str]:
                 )
 
 
+def private_names(module: Module) -> Iterator[tuple[str, str]]:
+    """The private names of modules that a file uses, by import or as an attribute: (room, name)."""
+    for base, name in module.binds.values():
+        if name.startswith("_") and not name.startswith("__"):
+            yield base.partition(".")[0], name
+    for node in ast.walk(module.tree):
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            continue
+        target = ".".join(filter(None, module.binds.get(node.value.id, ())))
+        if (
+            target
+            and target in modules()
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+        ):
+            yield target.partition(".")[0], node.attr
+
+
 # State
 
 KEEPERS = {

@@ -9,7 +9,7 @@ recorded, pushed forward and batched again like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..core.element import is_array
 from ..core.level import Layer, Transformation, outside, own_switch
@@ -21,9 +21,6 @@ from ..layers.batched import Batched, batch, examples, repeated
 from .definition import Applied, Definition, call_forward, ctx_class, no_vmap
 from .kept import Ctx, call_backward, each, lowered, rebuilt, value_in
 
-if TYPE_CHECKING:
-    from .function import Application
-
 T = TypeVar("T")
 
 
@@ -34,7 +31,7 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def under_batch(application: Application, values: Sequence[Any], top: Batched) -> Applied:
+def under_batch(application: Any, values: Sequence[Any], top: Batched) -> Applied:
     """Apply a rule to arguments that include batches of the level of `top`."""
     top._check()
     rule = application.rule
@@ -51,7 +48,7 @@ def under_batch(application: Application, values: Sequence[Any], top: Batched) -
         vmapped = Vmapped(application, own, run, top._array.shape[0])
         output = application.inside(lowered(values, own), rule=vmapped).output
         lifted = [batch(strip(x), run) if is_array(x) else x for x in each(output)]
-        result = application.raised(Applied(output, None), lifted)
+        result: Applied = application.raised(Applied(output, None), lifted)
         return result._replace(ctx=vmapped.left(values, lifted)) if application.inner else result
     if rule.generate_vmap_rule:
         raise BatchingError(
@@ -221,7 +218,7 @@ class Vmapped(Definition):
     called: tuple[Sequence[Any], Ctx]
 
     def __init__(
-        self, application: Application, own: Sequence[bool], run: Transformation, size: int
+        self, application: Any, own: Sequence[bool], run: Transformation, size: int
     ) -> None:
         rule = self.rule = application.rule
         self.names, self.own, self.run, self.size = application.names, own, run, size

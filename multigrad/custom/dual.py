@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.element import is_array
 from ..core.level import BASE, Guest, Layer, outside
@@ -18,11 +18,8 @@ from .definition import Applied, no_setup
 from .kept import Ctx, computed_in, each, lowered, movers, refusing
 from .node import given_back
 
-if TYPE_CHECKING:
-    from .function import Application
 
-
-def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Applied:
+def under_dual(application: Any, values: Sequence[Any], top: Dual) -> Applied:
     """Apply a rule to arguments that include Duals of the level of `top`."""
     top._check()
     rule = application.rule
@@ -70,7 +67,8 @@ def under_dual(application: Application, values: Sequence[Any], top: Dual) -> Ap
         for i, (x, t) in enumerate(zip(outs, moved, strict=True))
     ]
     left = state if application.inner else None
-    return application.raised(Applied(output, left), lifted, inner, values)
+    raised: Applied = application.raised(Applied(output, left), lifted, inner, values)
+    return raised
 
 
 def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> Ctx:

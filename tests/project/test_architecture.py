@@ -138,6 +138,42 @@ def test_no_room_imports_itself_through_others():
     tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 
+def test_no_file_imports_itself_through_others():
+    """Neither by imports in functions nor by those for type hints: each file can be read after the
+    files that it names.
+    """
+    graph = {
+        name: {target for target in source.imports(module) if target not in ("", name)}
+        for name, module in source.modules().items()
+        if name
+    }
+    tuple(TopologicalSorter(graph).static_order())
+
+
+PICKLED = ("", "_tensor_from_pickle")
+"""Pickles name this function of the package."""
+
+
+def test_no_room_uses_a_private_name_of_another():
+    for name, module in source.modules().items():
+        for room, private in source.private_names(module):
+            assert room == module.room or (name, private) == PICKLED, f"{module.path}: {private}"
+
+
+NAMES_OF_USERS = {"Layer", "Node"}
+"""Classes of the engine that users know by the name of a public class."""
+
+
+def test_a_class_name_is_used_once():
+    classes = [
+        node.name
+        for module in source.modules().values()
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert {c for c in classes if classes.count(c) > 1} == NAMES_OF_USERS
+
+
 def test_importing_multigrad_imports_no_tool():
     """Nor does what every program does: a forward, a backward, a transformation."""
     code = (
