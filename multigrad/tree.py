@@ -34,7 +34,7 @@ Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
 
 
-class Kind(NamedTuple):
+class Container(NamedTuple):
     """How containers of one type are flattened.
 
     flatten    from a container to its children and its other contents (aux); the aux of a
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
     registered: bool = False
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kind) and other.cls is self.cls
+        return isinstance(other, Container) and other.cls is self.cls
 
     def __hash__(self) -> int:
         return hash(self.cls)
@@ -63,7 +63,7 @@ class Kind(NamedTuple):
 class Structure(NamedTuple):
     """A tree without its leaves. A leaf has the `kind` None."""
 
-    kind: Kind | None
+    kind: Container | None
     aux: Any
     children: tuple[Structure, ...]
 
@@ -291,7 +291,7 @@ def size(structure: Structure) -> int:
 
 
 def _paired(
-    structure: Structure, kind: Kind, given: Any, path: Path
+    structure: Structure, kind: Container, given: Any, path: Path
 ) -> Iterable[tuple[Structure, Any]]:
     """Each child of a container with the matching child of another container."""
     children, aux, name = structure.children, structure.aux, kind.cls.__name__
@@ -397,7 +397,7 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
             )
         return tuple(parts[0]), parts[1]
 
-    _kinds.keep(cls, Kind(cls, checked, unflatten, registered=True))
+    _kinds.keep(cls, Container(cls, checked, unflatten, registered=True))
 
 
 def _is_array_type(cls: type) -> bool:
@@ -415,22 +415,22 @@ def _pairs(aux: Any, children: Any) -> Iterator[tuple[Any, Any]]:
 _BUILT_IN = {
     kind.cls: kind
     for kind in (
-        Kind(type(None), lambda tree: ((), None), lambda aux, children: None),
-        Kind(tuple, lambda tree: (tree, None), lambda aux, children: tuple(children), tuple),
-        Kind(list, lambda tree: (tree, None), lambda aux, children: list(children), tuple),
-        Kind(
+        Container(type(None), lambda tree: ((), None), lambda aux, children: None),
+        Container(tuple, lambda tree: (tree, None), lambda aux, children: tuple(children), tuple),
+        Container(list, lambda tree: (tree, None), lambda aux, children: list(children), tuple),
+        Container(
             dict,
             lambda tree: (tree.values(), (tuple(tree), None)),
             lambda aux, children: dict(_pairs(aux, children)),
             dict,
         ),
-        Kind(
+        Container(
             OrderedDict,
             lambda tree: (tree.values(), (tuple(tree), None)),
             lambda aux, children: OrderedDict(_pairs(aux, children)),
             dict,
         ),
-        Kind(
+        Container(
             defaultdict,
             lambda tree: (tree.values(), (tuple(tree), tree.default_factory)),
             lambda aux, children: defaultdict(aux[1], _pairs(aux, children)),
@@ -447,14 +447,14 @@ A kind refers to its class, so a table of kinds would keep such classes alive.
 """
 
 
-class Kinds(dict[type, Kind | None]):
+class Containers(dict[type, Container | None]):
     """The kind of every type that has occurred and lasts, None for the type of a leaf."""
 
-    def __missing__(self, cls: type) -> Kind | None:
-        kind: Kind | None = cls.__dict__.get(KIND)
+    def __missing__(self, cls: type) -> Container | None:
+        kind: Container | None = cls.__dict__.get(KIND)
         return self.keep(cls, _find(cls)) if kind is None else self.keep(cls, kind)
 
-    def keep(self, cls: type, kind: Kind | None) -> Kind | None:
+    def keep(self, cls: type, kind: Container | None) -> Container | None:
         lasts = _lasts(cls)
         if kind is not None and (kind.registered or not lasts):
             try:
@@ -478,10 +478,10 @@ def _lasts(cls: type) -> bool:
 HEAP = 1 << 9
 """The flag of the types that are not part of the interpreter or of an extension module."""
 
-_kinds = Kinds(_BUILT_IN)
+_kinds = Containers(_BUILT_IN)
 
 
-def _find(cls: type) -> Kind | None:
+def _find(cls: type) -> Container | None:
     if _is_array_type(cls):
         return None
     base = next(
@@ -490,7 +490,9 @@ def _find(cls: type) -> Kind | None:
     if base is None:
         return _dataclass(cls) if dataclasses.is_dataclass(cls) else None
     if base is tuple and hasattr(cls, "_fields"):
-        return Kind(cls, lambda tree: (tree, None), lambda aux, children: cls(*children), tuple)
+        return Container(
+            cls, lambda tree: (tree, None), lambda aux, children: cls(*children), tuple
+        )
     flatten, unflatten, family = _BUILT_IN[base][1:4]
 
     def remade(aux: Any, children: Any) -> Any:
@@ -509,7 +511,7 @@ def _find(cls: type) -> Kind | None:
             "rebuild it with multigrad.func.register_pytree"
         ) from cause
 
-    return Kind(cls, flatten, remade, family)
+    return Container(cls, flatten, remade, family)
 
 
 def _fields(cls: Any) -> list[dataclasses.Field[Any]]:
@@ -517,7 +519,7 @@ def _fields(cls: Any) -> list[dataclasses.Field[Any]]:
     return [f for f in dataclasses.fields(cls) if f.init and not f.metadata.get("static")]
 
 
-def _dataclass(cls: Any) -> Kind:
+def _dataclass(cls: Any) -> Container:
     names = tuple(f.name for f in _fields(cls))
     static = tuple(f.name for f in dataclasses.fields(cls) if f.init and f.metadata.get("static"))
     by_constructor = any(not f.init for f in dataclasses.fields(cls))
@@ -536,4 +538,4 @@ def _dataclass(cls: Any) -> Kind:
             object.__setattr__(instance, name, value)  # also in a frozen dataclass
         return instance
 
-    return Kind(cls, flatten, unflatten)
+    return Container(cls, flatten, unflatten)

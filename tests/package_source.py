@@ -102,7 +102,7 @@ def private_names(module: Module) -> Iterator[tuple[str, str]]:
 
 KEEPERS = {
     "ContextVar",
-    "Kinds",
+    "Containers",
     "Lock",
     "RLock",
     "local",

@@ -20,7 +20,7 @@ KINDS = (bool, int, float, complex)
 """The classes of numbers. Each later one can hold the earlier ones."""
 
 
-class Number(Standing):
+class RecordedNumber(Standing):
     """The replacement of a Python number while a function is recorded.
 
     `isinstance(x, float)` and the like give the same answer as for the number.
@@ -185,25 +185,25 @@ class Number(Standing):
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
-    def method(self: Number, other: Any) -> Any:
+    def method(self: RecordedNumber, other: Any) -> Any:
         return self._computed(name, self, other)
 
     return method
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
-    def method(self: Number, other: Any) -> Any:
+    def method(self: RecordedNumber, other: Any) -> Any:
         return self._computed(name, other, self)
 
     return method
 
 
 def _setting(x: Any) -> Any:
-    return x._plain() if isinstance(x, Number) else x
+    return x._plain() if isinstance(x, RecordedNumber) else x
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
-    def method(self: Number) -> Any:
+    def method(self: RecordedNumber) -> Any:
         self._check()
         return self._recording.arithmetic(name, (self,))
 
@@ -223,8 +223,8 @@ for _stem, _name in (
     ("lshift", "bitwise_left_shift"),
     ("rshift", "bitwise_right_shift"),
 ):
-    setattr(Number, f"__{_stem}__", _binary(_name))
-    setattr(Number, f"__r{_stem}__", _reflected(_name))
+    setattr(RecordedNumber, f"__{_stem}__", _binary(_name))
+    setattr(RecordedNumber, f"__r{_stem}__", _reflected(_name))
 for _stem, _name in (
     ("eq", "equal"),
     ("ne", "not_equal"),
@@ -233,19 +233,19 @@ for _stem, _name in (
     ("gt", "greater"),
     ("ge", "greater_equal"),
 ):
-    setattr(Number, f"__{_stem}__", _binary(_name))
+    setattr(RecordedNumber, f"__{_stem}__", _binary(_name))
 for _stem, _name in (
     ("neg", "negative"),
     ("pos", "positive"),
     ("abs", "abs"),
     ("invert", "bitwise_invert"),
 ):
-    setattr(Number, f"__{_stem}__", _unary(_name))
+    setattr(RecordedNumber, f"__{_stem}__", _unary(_name))
 
 
 @Integral.register
-class Whole(Number):
-    """A Number that is an int.
+class Whole(RecordedNumber):
+    """A RecordedNumber that is an int.
 
     An operation that needs an integer, such as indexing, gets it from `__index__`.
     """
@@ -253,9 +253,9 @@ class Whole(Number):
     __slots__ = ()
 
 
-def number_of(value: Any, number: int, recording: Any) -> Number:
+def number_of(value: Any, number: int, recording: Any) -> RecordedNumber:
     """The replacement of a number, which is the value `number` of the program."""
-    return (Whole if type(value) is int else Number)(value, number, recording)
+    return (Whole if type(value) is int else RecordedNumber)(value, number, recording)
 
 
 def has_one_class(base: Any, exponent: Any) -> bool:
@@ -264,7 +264,7 @@ def has_one_class(base: Any, exponent: Any) -> bool:
     `2 ** -1` is a float, and `(-8.0) ** 0.5` is complex. Python's other arithmetic depends on the
     classes only. A number that is not an argument is the same at each call.
     """
-    varies = isinstance(base, Number), isinstance(exponent, Number)
+    varies = isinstance(base, RecordedNumber), isinstance(exponent, RecordedNumber)
     if isinstance(base, complex) or isinstance(exponent, complex):
         return True
     if isinstance(base, int) and isinstance(exponent, int):

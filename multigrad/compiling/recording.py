@@ -23,7 +23,7 @@ from ..program import Call, Guard, Program, Ref, Spec, Write, on_numbers, refs
 from ..registry import OPS, Op
 from .arrays import elements_follow, equal
 from .lines import Lines
-from .numbers import Number, dtype_beside, has_one_class, number_of
+from .numbers import RecordedNumber, dtype_beside, has_one_class, number_of
 from .recorded import Recorded, follow, refuse_captured
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Recording(extend.Transform):
         return elem
 
     def argument(self, x: Any) -> Any:
-        """The replacement of an argument: a layer for a raw array, a Number for a Python number."""
+        """The replacement of an argument: a layer for a raw array, or a RecordedNumber."""
         if type(x) in SCALARS:
             n = self._next(Spec((), None, number=type(x)))
             self.given[n] = number_of(x, n, self)
@@ -168,7 +168,7 @@ class Recording(extend.Transform):
         self._known[id(x)] = x, kept, n
         return n
 
-    def operand(self, x: Number, op: Op, others: Sequence[Any]) -> Any:
+    def operand(self, x: RecordedNumber, op: Op, others: Sequence[Any]) -> Any:
         """A number as a 0-d array beside these operands of an operation."""
         library = self.library
         for y in others:
@@ -189,13 +189,13 @@ class Recording(extend.Transform):
         result = self.tried(
             OPS[name].name,
             on_numbers(OPS[name]),
-            *[x._value if isinstance(x, Number) else x for x in args],
+            *[x._value if isinstance(x, RecordedNumber) else x for x in args],
         )
         n = self._next(Spec((), None, number=type(result)))
         self.steps.append(
             Call(
                 OPS[name],
-                tuple([Ref(x._number) if isinstance(x, Number) else x for x in args]),
+                tuple([Ref(x._number) if isinstance(x, RecordedNumber) else x for x in args]),
                 (n,),
                 self.lines.here(),
             )
@@ -298,7 +298,7 @@ class Recording(extend.Transform):
         """
 
         def value(y: Any) -> Any:
-            if isinstance(y, Number):
+            if isinstance(y, RecordedNumber):
                 return y._value
             y = strip(self._without_constants(y))
             if not isinstance(y, Recorded):

@@ -17,7 +17,7 @@ from ..core.level import Layer, Standing, outside
 from ..core.tensor import Tensor, strip, wrap
 from ..program import Guard, Missed, Program, Write, compatible, shared
 from .leaves import STATIC, Arguments, raw
-from .numbers import Number
+from .numbers import RecordedNumber
 from .recorded import MADE, Recorded, refuse_captured
 from .recording import Aside, Recording
 from .writes import may_write
@@ -275,7 +275,7 @@ class _Taking:
             has_class = self.recording.raw and self.library.scalars and not x._array.shape
             what = "out" if not has_class else "item" if x._is_scalar() else "whole"
             return what, self.output(x.number, x._array)
-        if isinstance(x, Number):
+        if isinstance(x, RecordedNumber):
             return "out", self.output(x._number, x._value)
         if isinstance(x, Layer):
             refuse_captured(x, "the result")

@@ -14,7 +14,7 @@ from ...dispatch.creation import default_library
 from ...layers.transforming import returned
 
 
-class Arguments:
+class TreeArgument:
     """A tree of arrays that is an argument of a loop or of its body.
 
     names   the path of each leaf in Python's notation
@@ -65,7 +65,7 @@ def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
     return library
 
 
-def numbers_as_arrays(given: Arguments, results: Sequence[Any], library: Library) -> None:
+def numbers_as_arrays(given: TreeArgument, results: Sequence[Any], library: Library) -> None:
     """Replace each Python scalar among the leaves by a 0-d array.
 
     Its dtype is that of the body's result in the same place, according to type promotion.
@@ -126,7 +126,7 @@ def goes_to(x: Any, elem: Any) -> bool:
     return bool(elem.floating) or (isinstance(x, int) and not elem.bool)
 
 
-def fitted(given: Arguments, output: Any, problem: str) -> list[Any]:
+def fitted(given: TreeArgument, output: Any, problem: str) -> list[Any]:
     """The leaves of the result of a body, which must match its argument.
 
     The structure, the shapes and the dtypes must be equal; otherwise TypeError is raised. Arrays of

@@ -114,7 +114,7 @@ class Changed(Exception):
         self.owner, self.flags = owner, flags
 
 
-class Step(Protocol):
+class Trial(Protocol):
     """A body for given flags of the carry."""
 
     def look(self, later: Sequence[bool]) -> Sequence[bool]:
@@ -124,7 +124,7 @@ class Step(Protocol):
         """
 
 
-S = TypeVar("S", bound=Step)
+S = TypeVar("S", bound=Trial)
 
 
 def settled(make: Callable[[Flags], S], flags: Flags, run: Callable[[S], T]) -> T:

@@ -22,7 +22,7 @@ from ...layers.constants import Constants
 from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import Args, R
-from .arguments import Arguments, finished, form, goes_to, library_of
+from .arguments import TreeArgument, finished, form, goes_to, library_of
 from .bodies import (
     Body,
     Pulled,
@@ -143,7 +143,7 @@ def _chosen(
         output = functions[min(max(at, 0), len(functions) - 1)](*given)
     else:
         library = library_of(name, [index], leaves)
-        args = Arguments(operands)
+        args = TreeArgument(operands)
         traced = [
             Traced(f"{what} of {name}", function, args.structure)
             for what, function in zip(names, functions, strict=True)
@@ -161,7 +161,7 @@ def _same(
     outputs: Sequence[Any], traced: Sequence[Traced], name: str, library: Library
 ) -> tuple[tree.Structure, list[list[Any]]]:
     """The structure of the results of several functions, and their leaves, which must match."""
-    first = Arguments(outputs[0])
+    first = TreeArgument(outputs[0])
     rows: list[list[Any]] = []
     for output, function in zip(outputs, traced, strict=True):
         try:
@@ -218,7 +218,7 @@ def _as_arrays(column: Sequence[Any], library: Library) -> list[Any]:
 
 
 def _selected(
-    library: Library, index: Any, traced: list[Traced], args: Arguments, name: str
+    library: Library, index: Any, traced: list[Traced], args: TreeArgument, name: str
 ) -> Any:
     """The result of the chosen function for each example, from the results of all functions."""
     structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
@@ -234,7 +234,9 @@ def _selected(
     return tree.built(structure, chosen)
 
 
-def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments, name: str) -> Any:
+def _staged(
+    library: Library, index: Any, traced: list[Traced], args: TreeArgument, name: str
+) -> Any:
     """The result of the library's own choice.
 
     Leaves of the operands that are not arrays are the same for all functions.
@@ -259,7 +261,9 @@ def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments,
 
     while True:
         consts = [x for f in traced for x in f.consts]
-        rule = Switch([body_of(f, i) for i, f in enumerate(traced)], len(consts), len(results[0]))
+        rule = Selection(
+            [body_of(f, i) for i, f in enumerate(traced)], len(consts), len(results[0])
+        )
         try:
             return tree.built(
                 structure, apply(rule, [index, *consts, *[args.leaves[i] for i in places]])
@@ -268,7 +272,7 @@ def _staged(library: Library, index: Any, traced: list[Traced], args: Arguments,
             late.traced.late(late)
 
 
-class Switch(Looped):
+class Selection(Looped):
     """The choice of a body by an index whose value is unknown.
 
     The index is the same for all examples of any batch.
@@ -315,7 +319,7 @@ class Switch(Looped):
 
             return both
 
-        rule = Switch(
+        rule = Selection(
             [moved(body) for body in self.bodies],
             self.consts + sum(moving[0]),
             self.outs + sum(out),
@@ -353,7 +357,7 @@ class Switch(Looped):
 
         outs = inside(
             application,
-            Switch([of_all(body) for body in self.bodies], self.consts, self.outs),
+            Selection([of_all(body) for body in self.bodies], self.consts, self.outs),
             [index, *inner],
         )
         return Applied(
@@ -375,7 +379,7 @@ class Switch(Looped):
             return back
 
         outs = apply(
-            Switch([pulled(body) for body in self.bodies], self.consts, sum(need)),
+            Selection([pulled(body) for body in self.bodies], self.consts, sum(need)),
             [index, *inner, *there(grads)],
         )
         return (None, *spread(outs, need))

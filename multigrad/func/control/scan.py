@@ -11,7 +11,7 @@ from ...core.level import Layer, innermost
 from ...layers.transforming import returned
 from ...tracebacks import entry
 from .arguments import (
-    Arguments,
+    TreeArgument,
     as_index,
     finished,
     fitted,
@@ -96,7 +96,7 @@ def looped(
 ) -> tuple[Any, Any]:
     """Run a scan for a public function whose names are `words`."""
     checkpoint = checked(checkpoint, words.name)
-    given, over = Arguments(carry), Arguments(xs)
+    given, over = TreeArgument(carry), TreeArgument(xs)
     given.check_arrays(f"{words.name}: {words.carry}", True)
     over.check_arrays(f"{words.name}: xs", False)
     n = _length(over, length)
@@ -136,14 +136,14 @@ def looped(
     )
 
 
-def _traced(library: Library, *groups: Arguments) -> bool:
+def _traced(library: Library, *groups: TreeArgument) -> bool:
     """Whether the library traces the program."""
     arrays = [innermost(x) for group in groups for x in group.leaves]
     return library.backend.kernel("control")(library.xp, arrays) is not None
 
 
 def _step_by_step(
-    body: _Body, given: Arguments, over: Arguments, order: range, library: Library
+    body: _Body, given: TreeArgument, over: TreeArgument, order: range, library: Library
 ) -> tuple[Any, Any]:
     """The loop as a Python loop, which records the operations of each step."""
     carry: list[Any] = list(map(returned, given.leaves))
@@ -175,7 +175,7 @@ class _Body:
     structure: tree.Structure
 
     def __init__(
-        self, words: Words, body: Callable[..., Any], given: Arguments, over: Arguments
+        self, words: Words, body: Callable[..., Any], given: TreeArgument, over: TreeArgument
     ) -> None:
         if not callable(body):
             raise TypeError(
@@ -226,7 +226,7 @@ class _Body:
         return self.arrays(self.traced(consts, args))
 
 
-def _length(over: Arguments, length: int | None) -> int:
+def _length(over: TreeArgument, length: int | None) -> int:
     """The number of steps."""
     if length is not None:
         given, length = length, as_index(length, 0)

@@ -20,7 +20,15 @@ from ...layers.batched import Batched
 from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import State
-from .arguments import Arguments, finished, fitted, form, library_in, library_of, numbers_as_arrays
+from .arguments import (
+    TreeArgument,
+    finished,
+    fitted,
+    form,
+    library_in,
+    library_of,
+    numbers_as_arrays,
+)
 from .bodies import (
     Body,
     Changed,
@@ -71,7 +79,7 @@ def while_loop(
 
     Corresponds to jax.lax.while_loop.
     """
-    given = Arguments(init_val)
+    given = TreeArgument(init_val)
     given.check_arrays("while_loop: init_val", True)
     library = library_in("while_loop", given.leaves)
     raw = not any(isinstance(x, Layer) for x in given.leaves)
@@ -139,7 +147,7 @@ def fori_loop(
         known_number(x, f"fori_loop: {what}") for what, x in (("lower", lower), ("upper", upper))
     ]
     checkpoint = checked(checkpoint, "fori_loop")
-    given = Arguments((bounds[0] or 0, init_val))
+    given = TreeArgument((bounds[0] or 0, init_val))
     library = library_in("fori_loop", given.leaves, [lower, upper])
     if library is None:  # there are only numbers, so the result of the body decides
         output = Traced("body_fun of fori_loop", body_fun, given.structure).discover(given.leaves)

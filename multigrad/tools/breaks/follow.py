@@ -22,7 +22,7 @@ from ...dispatch.general import recording_at
 from ...observe import Call
 from ...registry import Op, per_operation
 from ..graphs.provenance import Site, dtype_name
-from .report import BreakReport, Leaf
+from .report import BreakReport, LeafRecord
 from .sites import caller, levels_of, line, nodes_of, place, program
 
 
@@ -81,7 +81,7 @@ class Source(NamedTuple):
     kind: str
     what: str
     where: Site
-    leaves: frozenset[Leaf]
+    leaves: frozenset[LeafRecord]
     parameter: bool = False
 
 

@@ -68,7 +68,7 @@ class Break:
 
 
 @dataclass(slots=True, eq=False)
-class Leaf:
+class LeafRecord:
     """The record of a leaf that requires grad.
 
     made     the line that made it, None if it existed before
@@ -86,7 +86,7 @@ class Leaf:
     reached: bool = False
     breaks: dict[Break, None] = field(default_factory=dict)
     facts: dict[str, None] = field(default_factory=dict)
-    stands: frozenset[Leaf] = frozenset()
+    stands: frozenset[LeafRecord] = frozenset()
 
     def why(self) -> str:
         """Return the events that may have kept this leaf from reaching the loss, as text."""
@@ -144,9 +144,9 @@ class BreakReport:
         self.passes = 0
         self._lock = locks.new_lock()
         self._breaks: dict[tuple[str, str, Site], Break] = {}
-        self._leaves: WeakKeyDictionary[Node, Leaf] = WeakKeyDictionary()
-        self._made: list[Leaf] = []
-        self._behind: WeakKeyDictionary[Node, frozenset[Leaf]] = WeakKeyDictionary()
+        self._leaves: WeakKeyDictionary[Node, LeafRecord] = WeakKeyDictionary()
+        self._made: list[LeafRecord] = []
+        self._behind: WeakKeyDictionary[Node, frozenset[LeafRecord]] = WeakKeyDictionary()
         self._given: WeakKeyDictionary[Any, tuple[bool, ...]] = WeakKeyDictionary()
 
     @property
@@ -198,7 +198,7 @@ class BreakReport:
         return unreached
 
     @property
-    def unreached_leaves(self) -> list[Leaf]:
+    def unreached_leaves(self) -> list[LeafRecord]:
         """The leaves made within the context that no backward pass could reach.
 
         The list is empty if there was no backward pass.
@@ -233,7 +233,7 @@ class BreakReport:
 
     # Interface for the observer
 
-    def add(self, kind: str, what: str, where: Site, leaves: Iterable[Leaf]) -> None:
+    def add(self, kind: str, what: str, where: Site, leaves: Iterable[LeafRecord]) -> None:
         """Record one break of a value computed from these leaves."""
         with self._lock:
             place = self._breaks.setdefault((kind, what, where), Break(kind, what, where))
@@ -241,19 +241,19 @@ class BreakReport:
             for leaf in leaves:
                 leaf.breaks.setdefault(place)
 
-    def tell(self, leaves: Iterable[Leaf], fact: str) -> None:
+    def tell(self, leaves: Iterable[LeafRecord], fact: str) -> None:
         """Record another event of a value computed from these leaves."""
         with self._lock:
             for leaf in leaves:
                 leaf.facts.setdefault(fact)
 
-    def leaf(self, node: AccumulateGrad) -> Leaf:
+    def leaf(self, node: AccumulateGrad) -> LeafRecord:
         """Return the record of a leaf."""
         with self._lock:
             leaf = self._leaves.get(node)
             if leaf is None:
                 t = node.variable
-                leaf = self._leaves[node] = Leaf(() if t is None else tuple(t.shape))
+                leaf = self._leaves[node] = LeafRecord(() if t is None else tuple(t.shape))
             return leaf
 
     def made(self, node: AccumulateGrad, where: Site | None) -> None:
@@ -289,11 +289,11 @@ class BreakReport:
             for leaf in self.leaves(roots):
                 leaf.reached = True
 
-    def leaves(self, nodes: Iterable[Node | None]) -> frozenset[Leaf]:
+    def leaves(self, nodes: Iterable[Node | None]) -> frozenset[LeafRecord]:
         """Return the leaves that a gradient from any of these nodes would reach."""
         return frozenset().union(*(self.behind(n) for n in nodes if n is not None))
 
-    def behind(self, node: Node) -> frozenset[Leaf]:
+    def behind(self, node: Node) -> frozenset[LeafRecord]:
         """Return the leaves that a gradient from this node would reach.
 
         Results are cached, so each part of the graph is walked once.
@@ -302,7 +302,7 @@ class BreakReport:
             known = self._behind.get(node)
             if known is not None:
                 return known
-            leaves: set[Leaf] = set()
+            leaves: set[LeafRecord] = set()
             seen: set[Node] = set()
             stack = [node]
             while stack:

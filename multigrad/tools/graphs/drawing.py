@@ -272,7 +272,7 @@ class GraphPicture:
             "kinds": [kind for kind in KINDS if kind in present],
         }
 
-    def _counts(self, group: grouping.Group) -> dict[str, int]:
+    def _counts(self, group: grouping.LabelGroup) -> dict[str, int]:
         members = [v for number in group.inside() for v in self.boxes[number].members]
         return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
@@ -328,13 +328,13 @@ def _kind(box: Box) -> str:
     )
 
 
-def _place(thing: layered.Cell | grouping.Group) -> dict[str, float]:
+def _place(thing: layered.Cell | grouping.LabelGroup) -> dict[str, float]:
     """Return position and size for a page."""
     values = zip("xywh", (thing.x, thing.y, thing.width, thing.height), strict=True)
     return {name: round(value, 1) for name, value in values}
 
 
-def _frame(group: grouping.Group) -> str:
+def _frame(group: grouping.LabelGroup) -> str:
     """Return a group as SVG."""
     return (
         f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" '
@@ -345,11 +345,11 @@ def _frame(group: grouping.Group) -> str:
     )
 
 
-def _clusters(group: grouping.Group, indent: str) -> list[str]:
+def _clusters(group: grouping.LabelGroup, indent: str) -> list[str]:
     """Return the groups inside a group, in Graphviz's DOT language."""
     lines = []
     for item in group.items:
-        if isinstance(item, grouping.Group):
+        if isinstance(item, grouping.LabelGroup):
             lines += [
                 f'{indent}subgraph cluster_{item.number} {{ label="{_quoted(item.name)}"; '
                 'style=rounded; color="#8b5cf6";',

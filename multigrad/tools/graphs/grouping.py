@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 
 @dataclass(slots=True)
-class Group:
+class LabelGroup:
     """A frame: its boxes (by number), its inner frames, and after layout its position and size.
 
     The position is that of the upper left corner.
@@ -32,8 +32,8 @@ class Group:
 
     name: str
     number: int = 0
-    items: list[int | Group] = field(default_factory=list)
-    parent: Group | None = None
+    items: list[int | LabelGroup] = field(default_factory=list)
+    parent: LabelGroup | None = None
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -42,27 +42,27 @@ class Group:
     def inside(self) -> Iterator[int]:
         """Yield the boxes inside, at any depth."""
         for item in self.items:
-            if isinstance(item, Group):
+            if isinstance(item, LabelGroup):
                 yield from item.inside()
             else:
                 yield item
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[LabelGroup]:
         """Yield the frames inside, outer frames before inner ones."""
         for item in self.items:
-            if isinstance(item, Group):
+            if isinstance(item, LabelGroup):
                 yield item
                 yield from item.groups()
 
 
-def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
+def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> LabelGroup:
     """Return the outermost frame, with a frame for each stretch of operations of one label.
 
     A single box gets no frame.
     """
-    top = Group("")
-    path: list[tuple[Label, Group]] = []
-    home: dict[int, Group] = {}
+    top = LabelGroup("")
+    path: list[tuple[Label, LabelGroup]] = []
+    home: dict[int, LabelGroup] = {}
     for box in boxes:
         if box.kind in ("leaf", "output"):
             continue
@@ -74,7 +74,7 @@ def grouped(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Group:
         del path[kept:]
         for label in labels[kept:]:
             around = path[-1][1] if path else top
-            path.append((label, Group(label[0], parent=around)))
+            path.append((label, LabelGroup(label[0], parent=around)))
             around.items.append(path[-1][1])
         home[box.number] = path[-1][1] if path else top
         home[box.number].items.append(box.number)
@@ -109,11 +109,11 @@ def _labels(box: Box) -> tuple[Label, ...]:
     )
 
 
-def _unwrap(group: Group, home: dict[int, Group]) -> None:
+def _unwrap(group: LabelGroup, home: dict[int, LabelGroup]) -> None:
     """Replace frames with a single box by that box."""
-    items: list[int | Group] = []
+    items: list[int | LabelGroup] = []
     for item in group.items:
-        if isinstance(item, Group):
+        if isinstance(item, LabelGroup):
             _unwrap(item, home)
             if len(item.items) == 1 and isinstance(item.items[0], int):
                 home[item.items[0]] = group
@@ -122,7 +122,7 @@ def _unwrap(group: Group, home: dict[int, Group]) -> None:
     group.items = items
 
 
-def _around_all(groups: Sequence[Group], top: Group) -> Group:
+def _around_all(groups: Sequence[LabelGroup], top: LabelGroup) -> LabelGroup:
     """Return the innermost frame around all of these."""
     if not groups:
         return top
@@ -132,7 +132,7 @@ def _around_all(groups: Sequence[Group], top: Group) -> Group:
     return shared[-1]
 
 
-def _path(group: Group | None) -> list[Group]:
+def _path(group: LabelGroup | None) -> list[LabelGroup]:
     """Return the frames from the outermost one to this one."""
     frames = []
     while group is not None:
@@ -141,8 +141,8 @@ def _path(group: Group | None) -> list[Group]:
     return frames[::-1]
 
 
-def _first(item: int | Group) -> int:
-    return min(item.inside()) if isinstance(item, Group) else item
+def _first(item: int | LabelGroup) -> int:
+    return min(item.inside()) if isinstance(item, LabelGroup) else item
 
 
 # ----- Layout -----
@@ -165,7 +165,7 @@ class _Level:
 
 
 def lay_out(
-    top: Group,
+    top: LabelGroup,
     sizes: Sequence[tuple[float, float]],
     arrows: Sequence[Arrow],
     sources: Sequence[bool],
@@ -195,7 +195,7 @@ def lay_out(
 
 
 def _measure(
-    group: Group,
+    group: LabelGroup,
     sizes: Sequence[tuple[float, float]],
     arrows: Sequence[tuple[int, int]],
     sources: Sequence[bool],
@@ -206,7 +206,7 @@ def _measure(
     flags: list[bool] = []
     items: dict[int, int] = {}
     for number, item in enumerate(group.items):
-        if isinstance(item, Group):
+        if isinstance(item, LabelGroup):
             _measure(item, sizes, arrows, sources, levels)
             own.append((item.width, item.height))
             items |= dict.fromkeys(item.inside(), number)
@@ -241,13 +241,13 @@ def _measure(
 
 
 def _put(
-    group: Group, x: float, y: float, levels: dict[int, _Level], cells: list[layered.Cell]
+    group: LabelGroup, x: float, y: float, levels: dict[int, _Level], cells: list[layered.Cell]
 ) -> None:
     """Set the positions of the boxes and frames in a frame whose inside begins at this point."""
     level = levels[id(group)]
     level.x, level.y = x, y
     for item, cell in zip(group.items, level.layout.cells, strict=False):
-        if isinstance(item, Group):
+        if isinstance(item, LabelGroup):
             item.x, item.y = x + cell.x - cell.width / 2, y + cell.y - cell.height / 2
             slack = (item.width - 2 * PAD - levels[id(item)].layout.width) / 2
             _put(item, item.x + PAD + slack, item.y + HEAD, levels, cells)
@@ -255,7 +255,7 @@ def _put(
             cells[item].x, cells[item].y = x + cell.x, y + cell.y
 
 
-def _joined(arrow: Arrow, home: dict[int, Group], levels: dict[int, _Level]) -> list[Point]:
+def _joined(arrow: Arrow, home: dict[int, LabelGroup], levels: dict[int, _Level]) -> list[Point]:
     """Return the points of an arrow, through all frames that it leaves and then enters."""
     a, b = arrow.start, arrow.end
     left, entered = _path(home[a]), _path(home[b])
