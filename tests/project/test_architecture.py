@@ -317,3 +317,34 @@ def test_files_and_names_of_the_page_exist():
         assert re.search(rf"\b(def|class) {word}\b|^{word}\b", places[name].read_text(), re.M), (
             f"{name} has no {word}"
         )
+
+
+WORDS = 40
+"""How many words of its own the code may have: a reader has to learn each."""
+
+
+def test_the_words_of_the_code_are_explained():
+    """A class that three other rooms use is a word, and stands in the list, whose words are single
+    ones.
+    """
+    section = PAGE.partition("## The words")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
+    words = [row for row in rows if row not in ("word", "---")]
+    assert 20 < len(words) <= WORDS
+    assert all(re.fullmatch(r"[A-Za-z]+", word) for word in words)
+    classes = {
+        (name, node.name)
+        for name, module in source.modules().items()
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    rooms: dict[tuple[str, str], set[str]] = {}
+    for module in source.modules().values():
+        for target in set(module.binds.values()) & classes:
+            rooms.setdefault(target, set()).add(module.room)
+    shared = {
+        name
+        for (place, name), users in rooms.items()
+        if len(users - {place.partition(".")[0]}) >= 3 and not name.endswith("Error")
+    }
+    assert {name for name in shared if f"`{name}`" not in section} == set()
