@@ -58,7 +58,7 @@ from .tracebacks import fold as _fold
 
 if TYPE_CHECKING:
     from . import extend, typing
-    from .backends.discovery import BackendInfo
+    from .backends.listing import BackendInfo
     from .tools.report.block import profile_page
     from .typing import Namespace as NamespaceProtocol
     from .typing.functions import *  # noqa: F403
@@ -124,9 +124,9 @@ def backends(probe: bool = False) -> list[BackendInfo]:
     and dtypes are filled in. Each entry has the attributes name, distribution, version, state and
     error.
     """
-    from .backends import discovery
+    from .backends.listing import listing
 
-    return discovery.listing(probe)
+    return listing(probe)
 
 
 class _Dispatcher:
@@ -162,9 +162,7 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
 
     A function that is the same for every default backend is also stored in `place`.
     """
-    from .namespace import load
-
-    load()
+    registry.fill()
     op = registry.OPS.get(name)
     function, keep = _lookup(name)
     if keep:

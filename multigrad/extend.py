@@ -37,7 +37,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from .backends import discovery, hooks, kernels, plugins
+from .backends import discovery, kernels
+from .backends import loading as plugins
 from .backends.discovery import register_plain_type
 from .backends.raw import RawNamespace
 from .backends.spec import Backend
@@ -58,7 +59,6 @@ from .dispatch.general import (
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.value_layer import ValueLayer, tie
-from .namespace import load
 from .observe import EVENTS, Call, Label, Observer, stand_in
 from .registry import Op
 from .tracebacks import entry
@@ -685,8 +685,7 @@ def load_plugins() -> None:
 
     `multigrad.backends()` lists the plugins that failed.
     """
-    load()
-    discovery.load_plugins()
+    plugins.load(everything=True)
 
 
 @entry
@@ -712,4 +711,4 @@ def samples() -> dict[str, Any]:
 
     A sample is a generator function, or "module:name".
     """
-    return hooks.load_samples()
+    return plugins.load_samples()

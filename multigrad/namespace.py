@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import inspection, locks, methods, observe, registry
-from .backends import discovery
-from .backends.plugins import lock, plugins
+from .backends import loading
+from .backends.plugin import lock
 from .backends.raw import arrives
 from .core import element
 from .core.aliasing import is_contiguous
@@ -476,39 +476,16 @@ def _unwrapped(x: Any) -> Any:
     return x
 
 
-_loaded = False
-_begun = False
-
-
-def load() -> None:
-    """Fill the table of operations once: the operations of the standard, then those of plugins."""
-    global _begun, _loaded
-    if _loaded:
-        return
-    # Both calls import modules. If this thread held the lock meanwhile, another thread that imports
-    # one of these modules, and uses multigrad there, would wait for this one.
-    with locks.new_lock():  # see backends.plugins._import
+def declare_standard() -> None:
+    """Fill the table of operations with those of the standard, once."""
+    with locks.new_lock():  # see loading.py
         import_module("multigrad.ops")
-    plugins()
     with lock:
-        # A plugin may call load() again meanwhile. Other threads wait until the table is complete.
-        if _loaded or _begun:
-            return
-        _begun = True
-        try:
-            _fill()
-            _loaded = True
-        finally:
-            _begun = False
-
-
-def _fill() -> None:
-    if _changed not in registry._listeners:  # an interrupt may have ended a plugin's hook
-        creation.declare()
-        for op in list(OPS.values()):
-            methods.install(op)
-        registry.on_declaration(_changed)
-    discovery.load_operations()
+        if _changed not in registry._listeners:
+            creation.declare()
+            for op in list(OPS.values()):
+                methods.install(op)
+            registry.on_declaration(_changed)
 
 
 def _changed(op: Op) -> None:
@@ -525,4 +502,4 @@ def _changed(op: Op) -> None:
 
 provide(element, make_bound=Namespace)
 provide(generated, documentation=documentation)
-provide(registry, fill=load)
+provide(loading, declare_standard=declare_standard)

@@ -251,11 +251,13 @@ OPS: dict[str, Op] = {}
 
 
 @wanted
-def fill() -> None:
+def fill() -> bool:
     """Fill the table once: the operations of the standard, then those of plugins.
 
-    Provided by namespace.py.
+    Returns whether that is done: False for a plugin that asks meanwhile, other threads wait.
+    Provided by backends/loading.py.
     """
+    raise NotImplementedError
 
 
 OVERRIDDEN: dict[str, str] = {}

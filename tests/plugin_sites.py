@@ -31,8 +31,8 @@ def make():
 """
 
 SHOW = """
-from multigrad.backends import discovery
-for line in discovery.listing():
+import multigrad
+for line in multigrad.backends():
     print(line.name, "|", line.distribution, line.version, "|", line.state, "|", line.error)
 """
 

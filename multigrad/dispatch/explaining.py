@@ -10,7 +10,7 @@ from math import prod
 from reprlib import Repr
 from typing import Any
 
-from ..backends.plugins import plugins
+from ..backends.found import plugins
 from ..core.element import SCALARS, is_array
 from ..errors import MultigradError
 from ..registry import Op

@@ -14,8 +14,7 @@ from typing import Any
 
 from ..backends import discovery, own
 from ..core.element import DTYPES
-from ..namespace import load
-from ..registry import OPS
+from ..registry import OPS, fill
 from . import FOUND
 
 
@@ -94,7 +93,7 @@ def look(name: str) -> dict[str, Any]:
 
 def _lacking(xp: Any, x: Any) -> Iterator[str]:
     """What the standard has and the library does not: functions, dtypes, DLPack."""
-    load()
+    fill()
     for op in OPS.values():
         if op.public and op.module.startswith("multigrad.") and not op.beyond:
             prefix, _, name = op.name.rpartition(".")

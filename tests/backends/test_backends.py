@@ -135,26 +135,6 @@ def test_a_backend_refuses_what_it_cannot_be(given: str) -> None:
         mg.Backend(**arguments)
 
 
-def test_a_registered_backend_takes_nothing_of_others() -> None:
-    spec = mg.BackendSpec("mine", "numpy", "evil:make")
-    for given, message in (
-        (
-            spec,
-            "backend 'mine' of a call of register.. is refused: its module 'numpy' is that of the "
-            "backend 'numpy' of .*. Name the module of a library in BackendSpec that no other "
-            "backend is for.$",
-        ),
-        (
-            mg.Backend("mine", np, (np.ndarray,)),
-            "the array type numpy.ndarray is that of the backend 'numpy': a backend may not claim "
-            "it as well",
-        ),
-    ):
-        with pytest.raises(RegistrationError, match=message):
-            discovery.register(given)
-        assert "mine" not in discovery.names()
-
-
 def test_the_attributes_of_a_backend_are_those_of_its_tensors() -> None:
     """What only a library's arrays have raises, until a backend gives it to Tensors: then the
     Tensor is what it is asked for.

@@ -58,8 +58,8 @@ def test_a_probe_adds_devices_and_dtypes_and_survives_what_is_broken(site: Site)
 def test_the_version_of_a_library_is_found_without_importing_it(site: Site) -> None:
     out = site.run("""
         import importlib.metadata, sys
-        from multigrad.backends import discovery
-        found = {b.name: b.library_version for b in discovery.listing()}
+        import multigrad
+        found = {b.name: b.library_version for b in multigrad.backends()}
         assert "numpy" not in sys.modules
         assert found["numpy"] == importlib.metadata.version("numpy")
         print("ok")
@@ -208,9 +208,9 @@ def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
 def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
     site.backend(plugin="p")
     out = site.run("""
-        from multigrad.backends import discovery, hooks
+        from multigrad.backends import discovery, plugin
         discovery.names()
-        hooks.manager().set_blocked("p")
+        plugin.manager().set_blocked("p")
         try:
             discovery.get("toy")
         except RuntimeError as error:
@@ -340,8 +340,7 @@ def test_a_backend_without_a_device(site: Site) -> None:
     )
     assert site.error("get('toy')") == "NoDeviceError: backend toy: no device"
     out = site.run(
-        "from multigrad.backends import discovery\n"
-        "for b in discovery.listing(True): print(b.name, b.state, b.error)"
+        "import multigrad\nfor b in multigrad.backends(probe=True): print(b.name, b.state, b.error)"
     )
     assert "toy no device backend toy: no device\n" in out
 
@@ -377,47 +376,18 @@ def test_threads_discover_once(site: Site) -> None:
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make") + "print('plugin')")
     out = site.run("""
         import threading
+        import multigrad
         from multigrad.backends import discovery
         start, found = threading.Barrier(8), []
         def work():
             start.wait()
-            found.append((discovery.get("toy"), discovery.get("numpy"), len(discovery.listing())))
+            found.append((discovery.get("toy"), discovery.get("numpy"), len(multigrad.backends())))
         threads = [threading.Thread(target=work) for _ in range(8)]
         for t in threads: t.start()
         for t in threads: t.join()
         assert len(found) == 8 and len(set(found)) == 1
         """)
     assert out == "plugin\nmade\n"
-
-
-# ----- Registration by a call -----
-
-
-def test_register(site: Site) -> None:
-    site.module("toy", TOY)
-    out = site.run("""
-        import multigrad as mg
-        from multigrad.backends import discovery
-        import toy
-        discovery.register(toy.make())
-        print(discovery.backend_of(toy.Array()).name, discovery.get("toy").name)
-        discovery.register(mg.BackendSpec("later", "toy", "toy:make"))
-        for item in (mg.BackendSpec("numpy", "toy", "toy:make"), toy.make(), 3):
-            try:
-                discovery.register(item)
-            except ValueError as error:
-                print(error)
-        """)
-    lines = out.splitlines()
-    assert lines[0] == "toy toy"
-    assert lines[1].startswith(
-        "the backend 'numpy' of a call of register() is already that of the plugin 'numpy' of "
-        "multigrad-array"
-    )
-    assert lines[2].startswith(
-        "the backend 'toy' of a call of register() is already that of a call of register()."
-    )
-    assert lines[3] == "register() takes a Backend or a BackendSpec, not 3."
 
 
 # ----- Operations and samples -----
@@ -448,14 +418,13 @@ def test_a_broken_plugin_leaves_no_operations(site: Site) -> None:
     out = site.run("""
         import multigrad
         from multigrad import registry
-        from multigrad.backends import discovery, hooks
         import multigrad.ops
         sin = registry.OPS["sin"]
-        discovery.load_operations()
-        discovery.load_operations()
+        registry.fill()
+        registry.fill()
         assert registry.OPS["sin"] is sin
         print(*[name for name in registry.OPS if name.endswith(".twice")])
-        for name, error in hooks.failures().items(): print(name, "->", error)
+        for b in multigrad.backends(): print(b.name, "->", b.error)
         """)
     lines = out.splitlines()
     assert lines[0] == "clash.twice" if "clash.twice" in out else "good.twice"
@@ -483,9 +452,10 @@ def test_samples(site: Site) -> None:
     site.plugin("b", hook + "{'a.f': list}")
     site.plugin("c", hook + "[1]")
     out = site.run("""
-        from multigrad.backends import hooks
-        print(hooks.load_samples())
-        for name, error in hooks.failures().items(): print(name, "->", error)
+        import multigrad
+        from multigrad import extend
+        print(extend.samples())
+        for b in multigrad.backends(): print(b.name, "->", b.error)
         """)
     assert "'a.f': 'module:name', 'a.g': <class 'list'>" in out
     assert "'a.h':" not in out.splitlines()[0]

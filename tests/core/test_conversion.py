@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends_in_use import in_use
 
 import multigrad as mg
 from multigrad import func
@@ -132,13 +133,8 @@ def closed() -> Iterator[str]:
 
 
 def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[str]:
-    discovery.register(mg.Backend(name, namespace, (kind,), **more))
-    try:
+    with in_use(mg.Backend(name, namespace, (kind,), **more)):
         yield name
-    finally:
-        del discovery._known[name], discovery._by_type[kind]
-        element._libraries.pop(name, None)
-        element.by_type.pop(kind, None)
 
 
 def same(found: Any, expected: np.ndarray[Any, Any]) -> None:

@@ -239,12 +239,13 @@ def test_a_name_is_found_that_another_thread_has_just_brought(site: Site) -> Non
         THREADS
         + """
 library = mg.core.element.library_named("numpy")
-want = discovery.want
+from multigrad.backends import raw
+want = raw.want
 def late(name):
-    discovery.want = want
+    raw.want = want
     pause()
     return want(name)
-discovery.want = late
+raw.want = late
 run(lambda: library.bound.toy.f(np.ones(())).item(), lambda: want("toy"))
 """
     )
