@@ -268,7 +268,7 @@ def _takes_script(command: argparse.ArgumentParser) -> None:
 
 
 def _backends(options: argparse.Namespace) -> int:
-    from .backends import installed, listing
+    from .plugins import installed, listing
 
     foreign = installed.foreign_distribution()
     if foreign:
@@ -333,7 +333,7 @@ def _ops(options: argparse.Namespace) -> int:
         return _runners(options.runners)
 
     from . import registry
-    from .backends import loading
+    from .plugins import loading
 
     loading.load(everything=True)
     try:
@@ -429,8 +429,8 @@ def _declared_in(op: Any) -> str:
 
 def _usable_backends() -> list[Any]:
     """Return the backends whose libraries are installed and work."""
-    from .backends import discovery, listing
     from .errors import BackendError
+    from .plugins import discovery, listing
 
     backends = []
     for line in sorted(listing.whole_listing(), key=lambda b: b.name):
@@ -587,7 +587,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import multigrad
 
-        from .backends import listing
+        from .plugins import listing
 
         print(f"multigrad {multigrad.__version__} (Python {platform.python_version()})")
         for b in sorted(listing.whole_listing(), key=lambda b: b.name):

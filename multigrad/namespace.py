@@ -11,8 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import inspection, locks, methods, observe, registry
-from .backends import loading
-from .backends.plugin import lock
 from .backends.raw import arrives
 from .core import element
 from .core.aliasing import is_contiguous
@@ -27,6 +25,8 @@ from .dispatch.explaining import failed
 from .dispatch.fast import function_of
 from .errors import nearest
 from .observe import gate
+from .plugins import loading
+from .plugins.plugin import lock
 from .provided import provide
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
@@ -478,7 +478,7 @@ def _unwrapped(x: Any) -> Any:
 
 def declare_standard() -> None:
     """Fill the table of operations with those of the standard, once."""
-    with locks.new_lock():  # see loading.py
+    with locks.new_lock():  # see plugins/loading.py
         import_module("multigrad.ops")
     with lock:
         if _changed not in registry._listeners:

@@ -255,7 +255,7 @@ def fill() -> bool:
     """Fill the table once: the operations of the standard, then those of plugins.
 
     Returns whether that is done: False for a plugin that asks meanwhile, other threads wait.
-    Provided by backends/loading.py.
+    Provided by plugins/loading.py.
     """
     raise NotImplementedError
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import multigrad as mg
-from multigrad.backends import discovery
-from multigrad.backends.plugin import Known, Plugin
 from multigrad.core import element
+from multigrad.plugins import discovery
+from multigrad.plugins.plugin import Known, Plugin
 
 
 @contextmanager

@@ -97,7 +97,7 @@ class Site:
         """
         return self.run(
             f"""
-            from multigrad.backends import discovery
+            from multigrad.plugins import discovery
             from multigrad.errors import BackendError, RegistrationError
             told = []
             for _ in range(2):

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
+import multigrad as mg
+
 from ..errors import NoDeviceError
-from .hooks import hookimpl
 from .kernels import SOLE_OWNER
 from .raw import form
 from .spec import Backend, BackendSpec
@@ -25,7 +26,7 @@ cupyx: Any
 xp: Any
 
 
-@hookimpl
+@mg.hookimpl
 def multigrad_backends() -> list[BackendSpec]:
     return [
         BackendSpec(

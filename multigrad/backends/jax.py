@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from typing import Any, NoReturn
 
+import multigrad as mg
+
 from ..errors import GradientError
 from ..registry import OPS
 from . import own as own_arrays
-from .hooks import hookimpl
 from .kernels import without_leading
 from .raw import RawNamespace, form
 from .spec import Backend, BackendSpec, Capabilities
@@ -39,7 +40,7 @@ np: Any
 _backend: Backend
 
 
-@hookimpl
+@mg.hookimpl
 def multigrad_backends() -> list[BackendSpec]:
     return [
         BackendSpec(

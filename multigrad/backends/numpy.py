@@ -14,7 +14,8 @@ from contextvars import Context, ContextVar, copy_context
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .hooks import hookimpl
+import multigrad as mg
+
 from .kernels import (
     SOLE_LISTED,
     SOLE_OWNER,
@@ -33,7 +34,7 @@ _seen_modes: tuple[Any, Any] = None, None
 """The np.errstate setting that was looked up last, and the result of np.geterr() for it."""
 
 
-@hookimpl
+@mg.hookimpl
 def multigrad_backends() -> list[BackendSpec]:
     return [
         BackendSpec(

@@ -163,7 +163,7 @@ def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., An
 def want(name: str) -> bool:
     """Load the deferred plugin of that name, and return whether there was one.
 
-    Provided by loading.py.
+    Provided by plugins/loading.py.
     """
     raise NotImplementedError
 

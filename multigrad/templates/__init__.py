@@ -20,8 +20,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from ..backends import loading
-from ..backends.listing import listing
+from ..plugins import API
+from ..plugins.listing import listing
 
 HERE = Path(__file__).parent
 KINDS = ("backend", "rules")
@@ -173,7 +173,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
         "distribution": distribution,
         "package": package,
         "series": series(multigrad.__version__),
-        "api": str(loading.API),
+        "api": str(API),
     }
 
 

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..backends import discovery, own
+from ..backends import own
 from ..core.element import DTYPES
+from ..plugins import discovery
 from ..registry import OPS, fill
 from . import FOUND
 

@@ -15,10 +15,11 @@ import pytest
 import multigrad as mg
 import multigrad.ops
 from multigrad import registry
-from multigrad.backends import discovery, kernels
+from multigrad.backends import kernels
 from multigrad.backends import numpy as numpy_backend
 from multigrad.backends.raw import RawNamespace
 from multigrad.errors import RegistrationError
+from multigrad.plugins import discovery
 
 NUMPY = discovery.get("numpy")
 XP = RawNamespace(NUMPY)

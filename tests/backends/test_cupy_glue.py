@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from multigrad.backends import discovery, kernels
+from multigrad.backends import kernels
 from multigrad.backends.spec import Backend
 from multigrad.errors import NoDeviceError
+from multigrad.plugins import discovery
 
 
 class CUDARuntimeError(RuntimeError):

@@ -168,7 +168,7 @@ def test_what_is_right_in_a_plugin_stays(site: Site) -> None:
         "returned 'nonsense'" in site.run(SHOW)
     )
     assert (
-        site.run("from multigrad.backends import discovery as d; print(d.get('toy').name)")
+        site.run("from multigrad.plugins import discovery as d; print(d.get('toy').name)")
         == "toy\n"
     )
 
@@ -208,7 +208,7 @@ def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
 def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
     site.backend(plugin="p")
     out = site.run("""
-        from multigrad.backends import discovery, plugin
+        from multigrad.plugins import discovery, plugin
         discovery.names()
         plugin.manager().set_blocked("p")
         try:
@@ -276,7 +276,7 @@ def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
     out = site.run("""
         import sys
         sys.modules["jax"] = None  # as if it were not there
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         try:
             discovery.get("jax")
         except RuntimeError as error:
@@ -323,7 +323,7 @@ def test_a_backend_that_is_broken(site: Site, case: str) -> None:
 def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
     site.backend("print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')")
     out = site.run("""
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         for _ in range(3):
             try:
                 discovery.get("toy")
@@ -353,7 +353,7 @@ def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
     out = site.run("""
         import sys
         import numpy as np
-        from multigrad.backends.discovery import backend_of, loaded
+        from multigrad.plugins.discovery import backend_of, loaded
         class Mine(np.ndarray): pass
         name = lambda x: getattr(backend_of(x), "name", None)
         print(*[name(x) for x in (1, 1.0, True, 1j, None, "a", [1.0], object())])
@@ -377,7 +377,7 @@ def test_threads_discover_once(site: Site) -> None:
     out = site.run("""
         import threading
         import multigrad
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         start, found = threading.Barrier(8), []
         def work():
             start.wait()
@@ -478,7 +478,7 @@ def test_samples(site: Site) -> None:
 
 def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
     code = (
-        "from multigrad.backends.installed import foreign_distribution\n"
+        "from multigrad.plugins.installed import foreign_distribution\n"
         "print(foreign_distribution())"
     )
     assert site.run(code) == "None\n"
@@ -498,7 +498,7 @@ def test_an_overwritten_file_is_reported(site: Site) -> None:
     (site.folder / "multigrad").mkdir()  # newer Pythons leave out of the record what is not there
     (site.folder / "multigrad" / "__init__.py").write_text("something else")
     code = (
-        "from multigrad.backends.installed import foreign_distribution\n"
+        "from multigrad.plugins.installed import foreign_distribution\n"
         "print(foreign_distribution())"
     )
     assert (

@@ -28,7 +28,7 @@ def numpy_works():
 USE = (
     """
 import warnings
-from multigrad.backends import discovery
+from multigrad.plugins import discovery
 from multigrad.errors import BackendError, RegistrationError
 def told(call):
     try:
@@ -119,7 +119,7 @@ def test_one_plugin_has_two_backends_of_one_module(site: Site) -> None:
     site.plugin("p", plugin("a", "lib", "lib:make").replace("[mg", specs))
     out = site.run("""
         import lib
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         print(discovery.backend_of(lib.Array()).name, discovery.backend_of(lib.Other()).name)
         """)
     assert out == "a b\n"
@@ -137,7 +137,7 @@ def test_a_part_of_a_library_has_a_backend(site: Site) -> None:
     assert (
         site.run("""
         import lib
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         assert discovery.backend_of(object()) is None
         import lib.arrays
         print(discovery.backend_of(lib.arrays.Array()).name)
@@ -153,7 +153,7 @@ def test_a_blocked_backend_leaves_its_module_to_another(site: Site) -> None:
     site.plugin("other", plugin("other", "cupy", "other:make"))
     code = """
         import cupy
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         print(discovery.get("other").name, discovery.backend_of(cupy.ndarray()).name)
         """
     assert site.run(code, MULTIGRAD_BLOCK="cupy") == "other other\n"
@@ -184,7 +184,7 @@ def test_two_distributions_have_a_plugin_of_one_name(site: Site) -> None:
     for name in ("one", "two"):
         site.module(f"plugin_{name}", plugin("toy", "toy"))
         site.distribution(name, toy=f"plugin_{name}")
-    use = "import toy\nfrom multigrad.backends import discovery\n"
+    use = "import toy\nfrom multigrad.plugins import discovery\n"
     out = site.run(f"{use}print(discovery.backend_of(toy.Array()).name)\n{SHOW}")
     assert out.startswith("toy\n") and "toy | one 1.0 | loaded | \n" in out
     assert (
@@ -280,7 +280,7 @@ def test_a_late_library_keeps_its_arrays(site: Site) -> None:
     site.backend(late, "late")
     site.backend(LIB.format(array=array), "evil")
     out = site.run("""
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         print(discovery.get("evil").name)
         import late
         class Sub(late.Array): pass
@@ -424,7 +424,7 @@ def test_the_command_lists_what_raises_an_interrupt(site: Site) -> None:
 def test_the_users_interrupt_ends_the_command(site: Site) -> None:
     out = site.run("""
 from multigrad import cli
-from multigrad.backends import listing
+from multigrad.plugins import listing
 def interrupted(probe): raise KeyboardInterrupt
 listing.listing = interrupted
 try:
@@ -463,7 +463,7 @@ def test_a_backend_that_asks_for_itself_while_it_is_made(site: Site) -> None:
     site.backend(
         TOY.replace(
             "def make():",
-            "def make():\n    from multigrad.backends import discovery\n"
+            "def make():\n    from multigrad.plugins import discovery\n"
             "    assert discovery.backend_of(Array()) is None\n    discovery.get('toy')",
         ),
         plugin="p",
@@ -575,14 +575,14 @@ def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
     """Its plugin waits until the library is there to its end."""
     site.module(
         "toy",
-        "from multigrad.backends import discovery\nassert discovery.backend_of(object()) is None\n"
+        "from multigrad.plugins import discovery\nassert discovery.backend_of(object()) is None\n"
         + TOY,
     )
     site.plugin("toy", "import toy\ntoy.Array\n" + plugin("toy", "toy"))
     assert (
         site.run(
             "import toy\n"
-            "from multigrad.backends import discovery\n"
+            "from multigrad.plugins import discovery\n"
             "print(discovery.backend_of(toy.Array()).name)"
         )
         == "toy\n"
@@ -592,7 +592,7 @@ def test_a_library_that_uses_multigrad_while_it_is_imported(site: Site) -> None:
 SLEEP = "import time; time.sleep(0.3)"
 SLOW = """
 import warnings
-from multigrad.backends import plugin
+from multigrad.plugins import plugin
 assert plugin.SLOW == 5
 plugin.SLOW = 0.2
 seen = []
@@ -742,7 +742,7 @@ def test_a_plugin_that_uses_multigrad_while_it_is_imported_and_fails(
 def test_a_plugin_that_asks_while_it_is_imported(site: Site, waits: bool) -> None:
     site.module("toy", TOY)
     name = "toy" if waits else "p"
-    asks = "from multigrad.backends import discovery\ndiscovery.backend_of(object())\n"
+    asks = "from multigrad.plugins import discovery\ndiscovery.backend_of(object())\n"
     site.plugin(name, asks + plugin("toy", "toy"))
     out = site.run(f"""{USE}
 import toy

@@ -17,9 +17,10 @@ from backends_in_use import in_use
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
-from multigrad.backends import discovery, kernels
+from multigrad.backends import kernels
 from multigrad.core import element
 from multigrad.errors import BackendError
+from multigrad.plugins import discovery
 
 VALUES = {
     "real": np.asarray([[0.5, -1.0, 2.0], [1.5, 0.0, -2.5]]),

@@ -58,7 +58,7 @@ def test_backends_probe_tells_devices_and_dtypes(capsys: pytest.CaptureFixture[s
 def test_backends_tells_what_is_wrong(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from multigrad.backends import installed, listing
+    from multigrad.plugins import installed, listing
 
     broken = listing.BackendInfo(
         "shady",

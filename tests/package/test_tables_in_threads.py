@@ -41,7 +41,7 @@ importlib._bootstrap._ModuleLock = ModuleLock
 
 import numpy as np
 import multigrad as mg
-from multigrad.backends import discovery
+from multigrad.plugins import discovery
 
 def pause():
     # Let the other thread come, and wait until it is done, or until it waits.
@@ -101,7 +101,7 @@ def test_a_thread_does_not_hold_what_the_import_of_a_library_needs(site: Site) -
     site.module("other", TOY.replace('"toy"', '"other"'))
     site.module(
         "toy",
-        "import __main__; __main__.pause()\nfrom multigrad.backends import discovery\n"
+        "import __main__; __main__.pause()\nfrom multigrad.plugins import discovery\n"
         "found = discovery.backend_of(__main__.other.Array()).name\n" + TOY,
     )
     site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
@@ -124,7 +124,7 @@ def test_a_library_may_ask_while_another_thread_loads_its_backend(site: Site) ->
     site.module(
         "toy",
         "import __main__\n"
-        "from multigrad.backends import discovery\n"
+        "from multigrad.plugins import discovery\n"
         "__main__.answers = [discovery.backend_of(object())]\n" + TOY,
     )
     site.module(

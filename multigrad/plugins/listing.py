@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 
+from ..backends.spec import Backend
 from ..errors import BackendError, NoDeviceError
 from . import discovery, installed
 from .found import plugins
 from .plugin import Known, Plugin
-from .spec import Backend
 
 
 @dataclass(frozen=True)

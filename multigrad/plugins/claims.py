@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
-from . import own
+from ..backends import own
 
 if TYPE_CHECKING:
-    from .spec import Backend
+    from ..backends.spec import Backend
 
 PYTHONS = (bool, int, float, complex, str, bytes, list, tuple, dict, slice, type(None))
 

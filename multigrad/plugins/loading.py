@@ -13,8 +13,10 @@ import sys
 from typing import Any
 
 from .. import locks, registry
+from ..backends import raw
+from ..backends.spec import BackendSpec
 from ..provided import provide, wanted
-from . import discovery, hooks, raw
+from . import API, discovery, hooks
 from .found import imported, is_partial, plugins
 from .plugin import (
     DISTRIBUTION,
@@ -28,13 +30,6 @@ from .plugin import (
     warn_if_slow,
     warn_once,
 )
-from .spec import BackendSpec
-
-API = 1
-"""The version of the API for plugins, `multigrad.extend.API`.
-
-It increases when something is added that a plugin may need.
-"""
 
 _complete = False
 

@@ -20,13 +20,13 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from .. import locks, tracebacks
+from ..backends.raw import resolve
+from ..backends.spec import Backend, BackendSpec
 from ..errors import ArrayTypeError, BackendError, RegistrationError, nearest
 from ..provided import provide, wanted
 from . import claims, installed
 from .found import imported, plugins
 from .plugin import Known, Plugin, lock, step, warn_if_slow, warn_once
-from .raw import resolve
-from .spec import Backend, BackendSpec
 
 
 @wanted

@@ -17,8 +17,8 @@ from typing import Any
 import pluggy
 
 from .. import locks, registry
+from ..backends.spec import Backend, BackendSpec
 from ..errors import BackendError, NoDeviceError
-from .spec import Backend, BackendSpec
 
 GROUP = "multigrad"
 DISTRIBUTION = "multigrad-array"

@@ -23,8 +23,8 @@ from typing import Any
 import pluggy
 
 from .. import registry
+from ..backends.spec import BackendSpec
 from .plugin import Plugin, Refused, plugin_manager, shown
-from .spec import BackendSpec
 
 hookspec = pluggy.HookspecMarker("multigrad")
 hookimpl = pluggy.HookimplMarker("multigrad")
