@@ -16,7 +16,7 @@ import multigrad as mg
 import multigrad.ops
 from multigrad import registry
 from multigrad.backends import kernels
-from multigrad.backends import numpy as numpy_backend
+from multigrad.backends.numpy import backend as numpy_backend
 from multigrad.backends.raw import RawNamespace
 from multigrad.errors import RegistrationError
 from multigrad.plugins import discovery

@@ -196,7 +196,7 @@ def make(monkeypatch: pytest.MonkeyPatch, count: int | None) -> Backend:
     """The backend on the stand-in, through the real array_api_compat.cupy, which is imported anew
     and forgotten again.
     """
-    from multigrad.backends import cupy as glue
+    from multigrad.backends.cupy import backend as glue
 
     for name in [m for m in sys.modules if m.startswith("array_api_compat.cupy")]:
         monkeypatch.delitem(sys.modules, name)

@@ -80,7 +80,7 @@ def test_a_thread_waits_for_the_backend_that_another_one_loads(site: Site) -> No
     out = site.run(
         THREADS
         + """
-from multigrad.backends import numpy as backend
+from multigrad.backends.numpy import backend
 from multigrad.core.element import is_array
 x, made, asked = np.ones(3), backend.make, []
 def make():
