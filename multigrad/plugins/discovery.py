@@ -16,7 +16,7 @@ import contextlib
 import importlib
 import sys
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any
 
 from .. import locks, tracebacks
@@ -194,11 +194,13 @@ def _assign_modules() -> None:
     _owners = owners  # in one step, since other threads look up arrays meanwhile
 
 
-def _covering(module: str, owners: dict[str, list[Known]]) -> Iterator[Known]:
+def _covering(module: str, owners: dict[str, list[Known]]) -> list[Known]:
     """The backends whose libraries contain that module, backends for a submodule first."""
-    while module:
-        yield from owners.get(module, ())
+    found = owners.get(module, [])
+    while "." in module:
         module = module.rpartition(".")[0]
+        found = found + owners.get(module, [])
+    return found
 
 
 def _refuse(entry: Known, owner: Known) -> None:

@@ -31,7 +31,7 @@ from .plugin import (
     warn_once,
 )
 
-_complete = False
+_left: list[Plugin] | None = None  # the plugins that wait; None until all others are loaded
 
 
 @wanted
@@ -47,9 +47,9 @@ def fill() -> bool:
 
     That is False for a plugin that asks while it is loaded. Other threads wait.
     """
-    if not _complete:
+    if _left is None:
         load()
-    return _complete
+    return _left is not None
 
 
 def load(name: str = "", everything: bool = False) -> bool:
@@ -58,10 +58,13 @@ def load(name: str = "", everything: bool = False) -> bool:
     At first, these are all but the deferred ones. Later, these are the deferred plugins whose
     library was imported meanwhile, the one of that name, or all of them.
     """
-    global _complete
-    due = [plugin for plugin in plugins() if _is_due(plugin, name, everything)]
-    if not _complete:
+    global _left
+    if _left is None:
         declare_standard()
+    waiting = plugins() if _left is None else _left
+    due = [p for p in waiting if not p.loaded and _is_due(p, name, everything)]
+    if not due and _left is not None:
+        return False
     for plugin in due:
         _import(plugin)
         with lock:  # another thread may be loading it
@@ -73,13 +76,13 @@ def load(name: str = "", everything: bool = False) -> bool:
                 f"{', '.join(plugin.overrides)}. {plugin.blocking}"
             )
         warn_if_slow(plugin)
-    _complete = _complete or not any(_is_due(plugin) for plugin in plugins())
+    waiting = [p for p in plugins() if not p.loaded]
+    if not any(_is_due(p) for p in waiting):
+        _left = waiting
     return bool(due)
 
 
 def _is_due(plugin: Plugin, name: str = "", everything: bool = False) -> bool:
-    if plugin.loaded:
-        return False
     if plugin.interrupted:
         wanted = plugin.name == name
     elif plugin.deferred:
