@@ -176,6 +176,7 @@ def _take(plugin: Plugin) -> None:
                     discovery.add(spec, plugin)
             with step(plugin, "failed in multigrad_operations"):
                 for op in hooks.items(plugin, "multigrad_operations", registry.Op):
+                    plugin.packages |= {op.module.partition(".")[0]} - {"multigrad"}
                     if registry.OPS.get(op.name) is not op:
                         plugin.fail(
                             f"{plugin.origin} returned the operation {op.name!r}, which is not in "

@@ -10,7 +10,7 @@ import os
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -59,6 +59,7 @@ class Plugin:
     error: str = ""
     traceback: str = ""
     interrupted: bool = False  # by a KeyboardInterrupt: it is imported again if requested by name
+    packages: set[str] = field(default_factory=set)  # others, whose operations its hook returned
     seconds: float = 0.0  # that its code has taken to load
 
     @property
@@ -82,9 +83,9 @@ class Plugin:
 
     @property
     def operations(self) -> list[registry.Op]:
-        """The operations that its package has declared."""
-        root = self.target.partition(":")[0].partition(".")[0]
-        return [op for op in list(registry.OPS.values()) if op.module.partition(".")[0] == root]
+        """The operations that its package has declared, or one whose operations it returned."""
+        roots = {self.target.partition(":")[0].partition(".")[0], *self.packages}
+        return [op for op in list(registry.OPS.values()) if op.module.partition(".")[0] in roots]
 
     @property
     def overrides(self) -> tuple[str, ...]:

@@ -703,6 +703,23 @@ assert len(seen) == 1
     assert shown["asin(x,"].endswith(" multigrad.ops.elementwise")
 
 
+def test_an_override_by_another_package_belongs_to_the_plugin_that_returns_it(site: Site) -> None:
+    text = f"import multigrad as mg\ndef sin(): return mg.registry.{OTHER_SIN}\n"
+    hook = "import multigrad as mg, {0}\n@mg.hookimpl\ndef multigrad_operations(): return [{0}.{1}]"
+    for name, more in (("rules", ""), ("wrong_rules", ", 3")):
+        site.module(name, text)
+        site.plugin(f"with_{name}", hook.format(name, f"sin(){more}"))
+    out = site.run(f"""{WARNINGS}
+import multigrad as mg
+mg.sin(mg.zeros(1))
+print(len(seen), seen[0], mg.registry.OPS["sin"].module)
+print([(b.name, b.overrides) for b in mg.backends() if b.overrides or b.error])
+""").splitlines()
+    assert out[0].startswith("1 the plugin 'with_rules' of multigrad-with_rules 1.0 replaces")
+    assert out[0].endswith(" rules")
+    assert "('with_rules', ('sin',))" in out[1] and "('with_wrong_rules', ())" in out[1]
+
+
 def test_a_plugin_may_replace_its_own_operations(site: Site) -> None:
     again = "elementwise('good.f(x, /)', x=2.0, override=True)"
     site.plugin(
