@@ -136,7 +136,7 @@ def _unknown(name: str) -> str:
 
 
 def known() -> list[Known]:
-    """All backends that loaded plugins and calls have brought."""
+    """All backends that loaded plugins have brought."""
     load()
     return list(_known.values())
 

@@ -158,8 +158,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
     taken = next((b for b in listing() if b.name == name), None)
     if taken:
         raise TemplateError(
-            f"the backend name {name!r} is taken by "
-            f"{taken.distribution or 'a backend that is registered'}: choose another name."
+            f"the backend name {name!r} is taken by {taken.distribution}: choose another name."
         )
     if kind == "rules":
         multigrad.registry.fill()
