@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import autograd, errors, func, registry
 from . import protocols as _protocols  # noqa: F401  the import gives array objects the protocols
-from .backends.hooks import hookimpl
 from .backends.spec import Backend, BackendSpec, Capabilities
 from .clients import register_clients
 from .core import element as _element
@@ -52,13 +51,14 @@ from .core.tensor import Tensor, _tensor_from_pickle  # noqa: F401  pickles name
 from .core.tensor import element_of as _element_of
 from .dispatch.creation import asarray, default_library, tensor, use_backend
 from .namespace import Namespace as _Namespace
+from .plugins.hooks import hookimpl
 from .provided import provide
 from .tracebacks import entry as _entry
 from .tracebacks import fold as _fold
 
 if TYPE_CHECKING:
     from . import extend, typing
-    from .backends.discovery import BackendInfo
+    from .plugins.listing import BackendInfo
     from .tools.report.block import profile_page
     from .typing import Namespace as NamespaceProtocol
     from .typing.functions import *  # noqa: F403
@@ -124,9 +124,9 @@ def backends(probe: bool = False) -> list[BackendInfo]:
     and dtypes are filled in. Each entry has the attributes name, distribution, version, state and
     error.
     """
-    from .backends import discovery
+    from .plugins.listing import listing
 
-    return discovery.listing(probe)
+    return listing(probe)
 
 
 class _Dispatcher:
@@ -162,9 +162,7 @@ def _kept_in(place: dict[str, Any], key: str, name: str) -> Any:
 
     A function that is the same for every default backend is also stored in `place`.
     """
-    from .namespace import load
-
-    load()
+    registry.fill()
     op = registry.OPS.get(name)
     function, keep = _lookup(name)
     if keep:

@@ -268,12 +268,12 @@ def _takes_script(command: argparse.ArgumentParser) -> None:
 
 
 def _backends(options: argparse.Namespace) -> int:
-    from .backends import discovery, installed
+    from .plugins import installed, listing
 
     foreign = installed.foreign_distribution()
     if foreign:
         print(f"warning: {foreign}\n")
-    listed = sorted(discovery.whole_listing(options.probe), key=lambda b: b.name)
+    listed = sorted(listing.whole_listing(options.probe), key=lambda b: b.name)
     rows = [
         (
             b.name,
@@ -333,11 +333,9 @@ def _ops(options: argparse.Namespace) -> int:
         return _runners(options.runners)
 
     from . import registry
-    from .backends import discovery
-    from .namespace import load
+    from .plugins import loading
 
-    load()
-    discovery.load_plugins()
+    loading.load(everything=True)
     try:
         wanted = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
@@ -431,11 +429,11 @@ def _declared_in(op: Any) -> str:
 
 def _usable_backends() -> list[Any]:
     """Return the backends whose libraries are installed and work."""
-    from .backends import discovery
     from .errors import BackendError
+    from .plugins import discovery, listing
 
     backends = []
-    for line in sorted(discovery.whole_listing(), key=lambda b: b.name):
+    for line in sorted(listing.whole_listing(), key=lambda b: b.name):
         if line.state in ("available", "loaded"):
             try:
                 backends.append(discovery.get(line.name))
@@ -589,10 +587,10 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import multigrad
 
-        from .backends import discovery
+        from .plugins import listing
 
         print(f"multigrad {multigrad.__version__} (Python {platform.python_version()})")
-        for b in sorted(discovery.whole_listing(), key=lambda b: b.name):
+        for b in sorted(listing.whole_listing(), key=lambda b: b.name):
             if b.library_version:
                 print(f"{b.module} {b.library_version}")
         parser.exit()

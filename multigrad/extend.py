@@ -37,8 +37,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from .backends import discovery, hooks, kernels, plugins
-from .backends.discovery import register_plain_type
+from . import plugins
+from .backends import kernels
 from .backends.raw import RawNamespace
 from .backends.spec import Backend
 from .core.element import Library, common_library, is_array, library_named
@@ -58,8 +58,9 @@ from .dispatch.general import (
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.value_layer import ValueLayer, tie
-from .namespace import load
 from .observe import EVENTS, Call, Label, Observer, stand_in
+from .plugins import discovery, loading
+from .plugins.discovery import register_plain_type
 from .registry import Op
 from .tracebacks import entry
 from .tree import named_leaves, replaced
@@ -685,8 +686,7 @@ def load_plugins() -> None:
 
     `multigrad.backends()` lists the plugins that failed.
     """
-    load()
-    discovery.load_plugins()
+    loading.load(everything=True)
 
 
 @entry
@@ -712,4 +712,4 @@ def samples() -> dict[str, Any]:
 
     A sample is a generator function, or "module:name".
     """
-    return hooks.load_samples()
+    return loading.load_samples()

@@ -11,8 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import inspection, locks, methods, observe, registry
-from .backends import discovery
-from .backends.plugins import lock, plugins
 from .backends.raw import arrives
 from .core import element
 from .core.aliasing import is_contiguous
@@ -27,6 +25,8 @@ from .dispatch.explaining import failed
 from .dispatch.functions import function_of
 from .errors import nearest
 from .observe import gate
+from .plugins import loading
+from .plugins.plugin import lock
 from .provided import provide
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
@@ -476,44 +476,21 @@ def _unwrapped(x: Any) -> Any:
     return x
 
 
-_loaded = False
-_begun = False
-
-
-def load() -> None:
-    """Fill the table of operations once: the operations of the standard, then those of plugins."""
-    global _begun, _loaded
-    if _loaded:
-        return
-    # Both calls import modules. If this thread held the lock meanwhile, another thread that imports
-    # one of these modules, and uses multigrad there, would wait for this one.
-    declare_standard()
-    plugins()
-    with lock:
-        # A plugin may call load() again meanwhile. Other threads wait until the table is complete.
-        if _loaded or _begun:
-            return
-        _begun = True
-        try:
-            _fill()
-            _loaded = True
-        finally:
-            _begun = False
-
-
-def declare_standard() -> None:
+def import_standard() -> None:
     """Declare the operations of the standard, if they are not."""
-    with locks.new_lock():  # see backends.plugins._import
+    with locks.new_lock():  # see plugins/loading.py
         import_module("multigrad.ops")
 
 
-def _fill() -> None:
-    if _changed not in registry.listeners:  # an interrupt may have ended a plugin's hook
-        creation.declare()
-        for op in list(OPS.values()):
-            methods.install(op)
-        registry.on_declaration(_changed)
-    discovery.load_operations()
+def declare_standard() -> None:
+    """Fill the table of operations with those of the standard, once."""
+    import_standard()
+    with lock:
+        if _changed not in registry.listeners:
+            creation.declare()
+            for op in list(OPS.values()):
+                methods.install(op)
+            registry.on_declaration(_changed)
 
 
 def _changed(op: Op) -> None:
@@ -530,4 +507,5 @@ def _changed(op: Op) -> None:
 
 provide(element, make_bound=Namespace)
 provide(generated, documentation=documentation)
-provide(registry, fill=load, declare_standard=declare_standard)
+provide(loading, declare_standard=declare_standard)
+provide(registry, import_standard=import_standard)

@@ -316,15 +316,17 @@ OPS: dict[str, Op] = {}
 
 
 @wanted
-def fill() -> None:
+def fill() -> bool:
     """Fill the table once: the operations of the standard, then those of plugins.
 
-    Provided by namespace.py.
+    Returns whether that is done: False for a plugin that asks meanwhile, other threads wait.
+    Provided by plugins/loading.py.
     """
+    raise NotImplementedError
 
 
 @wanted
-def declare_standard() -> None:
+def import_standard() -> None:
     """Declare the operations of the standard, if they are not.
 
     Provided by namespace.py.
@@ -698,7 +700,7 @@ def _declare(
     if not builtin:
         # A plugin's operations are checked against those of the standard, so the standard is loaded
         # first.
-        declare_standard()
+        import_standard()
     name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
     if not builtin:
         for parameter in roles:

@@ -38,7 +38,7 @@ VARIABLE = "MULTIGRAD_TRACEBACK"
 def library_roots() -> frozenset[str]:
     """The top-level modules of the array libraries in use.
 
-    Provided by backends/discovery.py.
+    Provided by plugins/discovery.py.
     """
     raise NotImplementedError
 

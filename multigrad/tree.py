@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, NamedTuple
 
-from .backends import discovery
 from .core.element import SCALARS
 from .core.level import Layer
+from .plugins import discovery
 from .tracebacks import entry
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]

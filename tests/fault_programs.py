@@ -20,7 +20,6 @@ import numpy as np
 import multigrad as mg
 from multigrad import extend, func, locks, registry
 from multigrad.autograd import forward_ad, graph
-from multigrad.backends import plugins
 from multigrad.core import graph as nodes
 from multigrad.core import level
 from multigrad.observe import Place
@@ -355,7 +354,6 @@ def state() -> dict[str, Any]:
         "revived": dict(level._revived),
         "watched": set(nodes.watched),
         "forks": dict(locks._taken),
-        "waking": set(plugins._waking),
         "locks held": [lock for lock in locks._all() if not repr(lock).startswith("<unlocked")],
         "np.errstate": np.geterr(),
         "warnings": list(warnings.filters),

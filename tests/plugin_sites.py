@@ -31,8 +31,8 @@ def make():
 """
 
 SHOW = """
-from multigrad.backends import discovery
-for line in discovery.listing():
+import multigrad
+for line in multigrad.backends():
     print(line.name, "|", line.distribution, line.version, "|", line.state, "|", line.error)
 """
 
@@ -97,7 +97,7 @@ class Site:
         """
         return self.run(
             f"""
-            from multigrad.backends import discovery
+            from multigrad.plugins import discovery
             from multigrad.errors import BackendError, RegistrationError
             told = []
             for _ in range(2):

@@ -96,11 +96,10 @@ def lines_of_rules() -> dict[str, Lines]:
     The functions are those of multigrad. The lines have no particular order.
     """
     from multigrad import extend
-    from multigrad.namespace import load
     from multigrad.registry import OPS as TABLE
-    from multigrad.registry import Rule
+    from multigrad.registry import Rule, fill
 
-    load()
+    fill()
     kernels = {op.name: _forms(op.forward) for op in TABLE.values() if op.chapter == "kernels"}
     elsewhere = set(extend.backend("numpy").functions)  # the suite compares them with these forms
     called = {name: forms for name, forms in kernels.items() if name not in elsewhere}

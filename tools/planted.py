@@ -125,7 +125,7 @@ DEFECTS: dict[str, Defect] = {
         "result = function(*sorted(inputs, key=lambda x: x is not self))",
     ),
     "elements of an index array that meet in one place": Defect(
-        "multigrad/backends/numpy.py",
+        "multigrad/backends/numpy/backend.py",
         "    np.add.at(result, key, values)\n    return",
         "    result[key] = values\n    return",
     ),

@@ -428,7 +428,7 @@ def option(call: ast.Call, kind: str) -> Line:
 
 
 def of_hooks() -> Iterator[Line]:
-    place = module("multigrad.backends.hooks")
+    place = module("multigrad.plugins.hooks")
     assert place is not None
     for name, nodes in place.bound.items():
         for node in nodes if isinstance(nodes, list) else []:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import registry
 from ..errors import BackendError
+from ..provided import wanted
 from .spec import Backend
 
 WIDENED = frozenset(
@@ -158,14 +159,21 @@ def _widened(function: Callable[..., Any], xp: RawNamespace) -> Callable[..., An
     return widened
 
 
+@wanted
+def want(name: str) -> bool:
+    """Load the deferred plugin of that name, and return whether there was one.
+
+    Provided by plugins/loading.py.
+    """
+    raise NotImplementedError
+
+
 def arrives(name: str) -> bool:
     """Whether an operation or a prefix exists after all deferred plugins are loaded.
 
     Another thread may be loading one meanwhile.
     """
-    from . import discovery  # imported here: it needs this module
-
-    discovery.want(name.partition(".")[0])
+    want(name.partition(".")[0])
     return registry.is_declared(name)
 
 

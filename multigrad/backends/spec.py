@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import RegistrationError
-from . import claims
+from . import checks
 from . import kernels as _kernels
 
 
@@ -163,8 +163,8 @@ class Backend:
                         f"backend {self.name!r}: {label} must be classes of its arrays, from "
                         f"array_types or subclasses of those; {t!r} is neither."
                     )
-        claims.check_operations(self)
-        claims.check_attributes(self)
+        checks.check_operations(self)
+        checks.check_attributes(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The backend's own kernel of that name, or the default that uses only the standard."""

@@ -306,7 +306,7 @@ def library_named(name: str) -> Library:
     """The library of the backend of that name, which is loaded if necessary."""
     library = _libraries.get(name)
     if library is None:
-        from ..backends import discovery
+        from ..plugins import discovery
 
         library = _libraries.setdefault(name, Library(discovery.get(name)))
     return library
@@ -333,7 +333,7 @@ def library_of(x: Any) -> Library | None:
 
 def _new_library(x: Any) -> Library | None:
     """Find the library of an array whose type was not seen before; see `library_of`."""
-    from ..backends import discovery
+    from ..plugins import discovery
 
     backend = discovery.backend_of(x)
     if backend is None:

@@ -10,9 +10,9 @@ from math import prod
 from reprlib import Repr
 from typing import Any
 
-from ..backends.plugins import plugins
 from ..core.element import SCALARS, is_array
 from ..errors import MultigradError
+from ..plugins.found import plugins
 from ..registry import Op
 from ..tracebacks import fold, instead_of
 

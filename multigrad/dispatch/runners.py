@@ -16,8 +16,8 @@ from operator import add
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
-from ..backends.discovery import lasts
 from ..core.level import highest, restored, settle, undo
+from ..plugins.discovery import lasts
 from ..registry import OPS, Op, keeping
 from .general import general
 from .signature import classes, fresh

@@ -15,10 +15,10 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
-from ..backends.discovery import is_known
 from ..core.level import Layer
 from ..core.surface import Surface
 from ..dispatch import wider
+from ..plugins.discovery import is_known
 from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
 from ..tracebacks import blamed, fold

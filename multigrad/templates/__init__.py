@@ -20,7 +20,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from ..backends import discovery, plugins
+from ..plugins import API
+from ..plugins.listing import listing
 
 HERE = Path(__file__).parent
 KINDS = ("backend", "rules")
@@ -154,14 +155,13 @@ def _names(kind: str, name: str) -> dict[str, str]:
             f"the name {name!r} is taken: there is a distribution {distribution} already. "
             "Choose another name."
         )
-    taken = next((b for b in discovery.listing() if b.name == name), None)
+    taken = next((b for b in listing() if b.name == name), None)
     if taken:
         raise TemplateError(
-            f"the backend name {name!r} is taken by "
-            f"{taken.distribution or 'a backend that is registered'}: choose another name."
+            f"the backend name {name!r} is taken by {taken.distribution}: choose another name."
         )
     if kind == "rules":
-        discovery.load_operations()
+        multigrad.registry.fill()
         if hasattr(multigrad, name) or multigrad.registry.is_ours(name):
             raise TemplateError(
                 f"multigrad.{name} exists already, so operations cannot be under it: choose "
@@ -172,7 +172,7 @@ def _names(kind: str, name: str) -> dict[str, str]:
         "distribution": distribution,
         "package": package,
         "series": series(multigrad.__version__),
-        "api": str(plugins.API),
+        "api": str(API),
     }
 
 

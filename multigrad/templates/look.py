@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..backends import discovery, own
+from ..backends import own
 from ..core.element import DTYPES
-from ..namespace import load
-from ..registry import OPS
+from ..plugins import discovery
+from ..registry import OPS, fill
 from . import FOUND
 
 
@@ -94,7 +94,7 @@ def look(name: str) -> dict[str, Any]:
 
 def _lacking(xp: Any, x: Any) -> Iterator[str]:
     """What the standard has and the library does not: functions, dtypes, DLPack."""
-    load()
+    fill()
     for op in OPS.values():
         if op.public and op.builtin and not op.beyond:
             prefix, _, name = op.name.rpartition(".")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import multigrad as mg
-from multigrad.backends import discovery
 from multigrad.backends.raw import RawNamespace
 from multigrad.errors import GradientError
+from multigrad.plugins import discovery
 
 
 def jax_parts() -> tuple[Any, Any, Any]:

@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from multigrad.backends import discovery, kernels
+from multigrad.backends import kernels
 from multigrad.backends.spec import Backend
 from multigrad.errors import NoDeviceError
+from multigrad.plugins import discovery
 
 
 class CUDARuntimeError(RuntimeError):
@@ -195,7 +196,7 @@ def make(monkeypatch: pytest.MonkeyPatch, count: int | None) -> Backend:
     """The backend on the stand-in, through the real array_api_compat.cupy, which is imported anew
     and forgotten again.
     """
-    from multigrad.backends import cupy as glue
+    from multigrad.backends.cupy import backend as glue
 
     for name in [m for m in sys.modules if m.startswith("array_api_compat.cupy")]:
         monkeypatch.delitem(sys.modules, name)

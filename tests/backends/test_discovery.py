@@ -58,8 +58,8 @@ def test_a_probe_adds_devices_and_dtypes_and_survives_what_is_broken(site: Site)
 def test_the_version_of_a_library_is_found_without_importing_it(site: Site) -> None:
     out = site.run("""
         import importlib.metadata, sys
-        from multigrad.backends import discovery
-        found = {b.name: b.library_version for b in discovery.listing()}
+        import multigrad
+        found = {b.name: b.library_version for b in multigrad.backends()}
         assert "numpy" not in sys.modules
         assert found["numpy"] == importlib.metadata.version("numpy")
         print("ok")
@@ -168,7 +168,7 @@ def test_what_is_right_in_a_plugin_stays(site: Site) -> None:
         "returned 'nonsense'" in site.run(SHOW)
     )
     assert (
-        site.run("from multigrad.backends import discovery as d; print(d.get('toy').name)")
+        site.run("from multigrad.plugins import discovery as d; print(d.get('toy').name)")
         == "toy\n"
     )
 
@@ -208,9 +208,9 @@ def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
 def test_a_backend_is_blocked_after_discovery(site: Site) -> None:
     site.backend(plugin="p")
     out = site.run("""
-        from multigrad.backends import discovery, hooks
+        from multigrad.plugins import discovery, plugin
         discovery.names()
-        hooks.manager().set_blocked("p")
+        plugin.manager().set_blocked("p")
         try:
             discovery.get("toy")
         except RuntimeError as error:
@@ -276,7 +276,7 @@ def test_a_built_in_backend_says_which_extra_installs_it(site: Site) -> None:
     out = site.run("""
         import sys
         sys.modules["jax"] = None  # as if it were not there
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         try:
             discovery.get("jax")
         except RuntimeError as error:
@@ -323,7 +323,7 @@ def test_a_backend_that_is_broken(site: Site, case: str) -> None:
 def test_a_backend_is_made_once_and_its_failure_kept(site: Site) -> None:
     site.backend("print('imported')\ndef make():\n    print('made')\n    raise ValueError('no')")
     out = site.run("""
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         for _ in range(3):
             try:
                 discovery.get("toy")
@@ -340,8 +340,7 @@ def test_a_backend_without_a_device(site: Site) -> None:
     )
     assert site.error("get('toy')") == "NoDeviceError: backend toy: no device"
     out = site.run(
-        "from multigrad.backends import discovery\n"
-        "for b in discovery.listing(True): print(b.name, b.state, b.error)"
+        "import multigrad\nfor b in multigrad.backends(probe=True): print(b.name, b.state, b.error)"
     )
     assert "toy no device backend toy: no device\n" in out
 
@@ -354,7 +353,7 @@ def test_backend_of_loads_only_what_is_imported_already(site: Site) -> None:
     out = site.run("""
         import sys
         import numpy as np
-        from multigrad.backends.discovery import backend_of, loaded
+        from multigrad.plugins.discovery import backend_of, loaded
         class Mine(np.ndarray): pass
         name = lambda x: getattr(backend_of(x), "name", None)
         print(*[name(x) for x in (1, 1.0, True, 1j, None, "a", [1.0], object())])
@@ -377,47 +376,18 @@ def test_threads_discover_once(site: Site) -> None:
     site.plugin("toy", SPEC.format(name="toy", module="toy", load="toy:make") + "print('plugin')")
     out = site.run("""
         import threading
-        from multigrad.backends import discovery
+        import multigrad
+        from multigrad.plugins import discovery
         start, found = threading.Barrier(8), []
         def work():
             start.wait()
-            found.append((discovery.get("toy"), discovery.get("numpy"), len(discovery.listing())))
+            found.append((discovery.get("toy"), discovery.get("numpy"), len(multigrad.backends())))
         threads = [threading.Thread(target=work) for _ in range(8)]
         for t in threads: t.start()
         for t in threads: t.join()
         assert len(found) == 8 and len(set(found)) == 1
         """)
     assert out == "plugin\nmade\n"
-
-
-# ----- Registration by a call -----
-
-
-def test_register(site: Site) -> None:
-    site.module("toy", TOY)
-    out = site.run("""
-        import multigrad as mg
-        from multigrad.backends import discovery
-        import toy
-        discovery.register(toy.make())
-        print(discovery.backend_of(toy.Array()).name, discovery.get("toy").name)
-        discovery.register(mg.BackendSpec("later", "toy", "toy:make"))
-        for item in (mg.BackendSpec("numpy", "toy", "toy:make"), toy.make(), 3):
-            try:
-                discovery.register(item)
-            except ValueError as error:
-                print(error)
-        """)
-    lines = out.splitlines()
-    assert lines[0] == "toy toy"
-    assert lines[1].startswith(
-        "the backend 'numpy' of a call of register() is already that of the plugin 'numpy' of "
-        "multigrad-array"
-    )
-    assert lines[2].startswith(
-        "the backend 'toy' of a call of register() is already that of a call of register()."
-    )
-    assert lines[3] == "register() takes a Backend or a BackendSpec, not 3."
 
 
 # ----- Operations and samples -----
@@ -448,14 +418,13 @@ def test_a_broken_plugin_leaves_no_operations(site: Site) -> None:
     out = site.run("""
         import multigrad
         from multigrad import registry
-        from multigrad.backends import discovery, hooks
         import multigrad.ops
         sin = registry.OPS["sin"]
-        discovery.load_operations()
-        discovery.load_operations()
+        registry.fill()
+        registry.fill()
         assert registry.OPS["sin"] is sin
         print(*[name for name in registry.OPS if name.endswith(".twice")])
-        for name, error in hooks.failures().items(): print(name, "->", error)
+        for b in multigrad.backends(): print(b.name, "->", b.error)
         """)
     lines = out.splitlines()
     assert lines[0] == "clash.twice" if "clash.twice" in out else "good.twice"
@@ -483,9 +452,10 @@ def test_samples(site: Site) -> None:
     site.plugin("b", hook + "{'a.f': list}")
     site.plugin("c", hook + "[1]")
     out = site.run("""
-        from multigrad.backends import hooks
-        print(hooks.load_samples())
-        for name, error in hooks.failures().items(): print(name, "->", error)
+        import multigrad
+        from multigrad import extend
+        print(extend.samples())
+        for b in multigrad.backends(): print(b.name, "->", b.error)
         """)
     assert "'a.f': 'module:name', 'a.g': <class 'list'>" in out
     assert "'a.h':" not in out.splitlines()[0]
@@ -508,7 +478,7 @@ def test_samples(site: Site) -> None:
 
 def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
     code = (
-        "from multigrad.backends.installed import foreign_distribution\n"
+        "from multigrad.plugins.installed import foreign_distribution\n"
         "print(foreign_distribution())"
     )
     assert site.run(code) == "None\n"
@@ -528,7 +498,7 @@ def test_an_overwritten_file_is_reported(site: Site) -> None:
     (site.folder / "multigrad").mkdir()  # newer Pythons leave out of the record what is not there
     (site.folder / "multigrad" / "__init__.py").write_text("something else")
     code = (
-        "from multigrad.backends.installed import foreign_distribution\n"
+        "from multigrad.plugins.installed import foreign_distribution\n"
         "print(foreign_distribution())"
     )
     assert (

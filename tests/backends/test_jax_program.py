@@ -18,8 +18,8 @@ pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 
-from multigrad.backends import jax_program
-from multigrad.backends.jax_program import Jitted
+from multigrad.backends.jax import program as jax_program
+from multigrad.backends.jax.program import Jitted
 
 X, Y = jnp.linspace(0.1, 0.9, 5), jnp.linspace(0.5, 1.5, 5)
 

@@ -16,7 +16,7 @@ import pytest
 from conftest import values
 
 import multigrad as mg
-from multigrad.backends import discovery
+from multigrad.plugins import discovery
 
 # ----- NumPy scalars -----
 

@@ -8,14 +8,13 @@ import pytest
 from plugin_sites import Site, site
 from pytest_runs import run_suite
 
-from multigrad.namespace import load
-from multigrad.registry import OPS
+from multigrad.registry import OPS, fill
 
 pytest.importorskip("array_api_strict")
 pytest.importorskip("multigrad_conformance")
 __all__ = ["site"]
 
-load()
+fill()
 WITH_A_FORM = tuple(
     name
     for name, op in OPS.items()

@@ -107,7 +107,7 @@ def test_a_plugin_that_waits_for_its_library_is_refused_when_that_comes(site: Si
     out = site.run("""
         import warnings
         import new
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             print(discovery.backend_of(new.Array()), discovery.backend_of(new.Array()))

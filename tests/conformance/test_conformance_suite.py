@@ -14,9 +14,9 @@ import pytest
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.backends import discovery
 from multigrad.errors import BatchingError
 from multigrad.ops.batching import refused
+from multigrad.plugins import discovery
 from multigrad.registry import OPS
 
 pytest.importorskip("multigrad_conformance")

@@ -10,8 +10,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import registry
-from multigrad.namespace import load
-from multigrad.registry import OPS, Op
+from multigrad.registry import OPS, Op, fill
 
 pytest.importorskip("multigrad_conformance")
 
@@ -21,7 +20,7 @@ from multigrad_conformance.sample import is_array
 from multigrad_conformance.samples import samples_of
 from multigrad_conformance.target import Target
 
-load()
+fill()
 OURS = [op for op in OPS.values() if op.builtin]
 
 UNSEEN = {

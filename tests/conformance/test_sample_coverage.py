@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from multigrad.namespace import load
-from multigrad.registry import OPS
+from multigrad.registry import OPS, fill
 
 pytest.importorskip("multigrad_conformance")
 
@@ -19,7 +18,7 @@ from multigrad_conformance.problem import Problem
 from multigrad_conformance.sample import is_array, leaves
 from multigrad_conformance.samples import samples_of
 
-load()
+fill()
 OPERATIONS = [
     op for op in OPS.values() if op.differentiable and op.builtin and op.chapter != "conversion"
 ]

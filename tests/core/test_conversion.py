@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends_in_use import in_use
 
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
-from multigrad.backends import discovery, kernels
+from multigrad.backends import kernels
 from multigrad.core import element
 from multigrad.errors import BackendError
+from multigrad.plugins import discovery
 
 VALUES = {
     "real": np.asarray([[0.5, -1.0, 2.0], [1.5, 0.0, -2.5]]),
@@ -132,13 +134,8 @@ def closed() -> Iterator[str]:
 
 
 def _registered(name: str, namespace: Any, kind: type, **more: Any) -> Iterator[str]:
-    discovery.register(mg.Backend(name, namespace, (kind,), **more))
-    try:
+    with in_use(mg.Backend(name, namespace, (kind,), **more)):
         yield name
-    finally:
-        del discovery._known[name], discovery._by_type[kind]
-        element._libraries.pop(name, None)
-        element.by_type.pop(kind, None)
 
 
 def same(found: Any, expected: np.ndarray[Any, Any]) -> None:

@@ -87,7 +87,7 @@ sys.path.insert(0, {tests!r})
 import warnings; warnings.simplefilter("ignore")
 import numpy as np
 import multigrad as mg
-from multigrad.backends import discovery
+from multigrad.plugins import discovery
 from multigrad.errors import BackendError
 from fault_points import at_point, points
 from fault_programs import check_state, leaf, loss, plain, state
@@ -105,7 +105,7 @@ def first_use():
 
 def listed(say):
     total, chosen = points(first_use, 0, runs=1)
-    return total, [p for p in chosen if p.code[0].startswith(OWN + "/backends")]
+    return total, [p for p in chosen if p.code[0].startswith((OWN + "/backends", OWN + "/plugins"))]
 
 class Interrupt(KeyboardInterrupt): pass
 

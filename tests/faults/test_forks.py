@@ -88,7 +88,7 @@ def test_a_fork_while_any_lock_is_held(waits: bool) -> None:
     pytest.importorskip("array_api_strict")
     out = run(f"""
         import array_api_strict
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
         discovery.get("strict")
         assert sorted(made) == {lines()!r}
         waits = {waits}
@@ -177,7 +177,7 @@ def test_a_fork_while_a_backend_is_imported(site) -> None:  # noqa: F811
         f"import sys; sys.path.insert(0, {TESTS!r})\n"
         + START
         + """
-from multigrad.backends import discovery
+from multigrad.plugins import discovery
 at, went_on = threading.Semaphore(0), threading.Semaphore(0)
 importing = True
 

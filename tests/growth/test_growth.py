@@ -25,12 +25,12 @@ import pytest
 from growth_programs import LEAVES, MANY, PROGRAMS, Program, of_lengths, w
 
 from multigrad import registry, tree
-from multigrad.backends import discovery
 from multigrad.core import aliasing
 from multigrad.custom import decorators
 from multigrad.custom.definition import ctx_class
 from multigrad.dispatch import generated
 from multigrad.func.control import replaying
+from multigrad.plugins import discovery
 from multigrad.protocols import ufuncs
 
 BLOCKS, BYTES = 4, 8192

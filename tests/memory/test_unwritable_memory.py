@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import pytest
+from backends_in_use import in_use
 from conftest import values
 
 import multigrad as mg
 from multigrad import func
-from multigrad.backends import discovery
-from multigrad.core import element
 from multigrad.errors import GradientError
 
 X = np.asarray([1.0, 2.0, 3.0, 4.0])
@@ -189,18 +188,11 @@ class Namespace:
         return found if isinstance(found, type) or name in plain else of_fixed(found)
 
 
-@contextmanager
-def registered(kernels: dict[str, Any]) -> Iterator[None]:
+def registered(kernels: dict[str, Any]) -> AbstractContextManager[None]:
     capabilities = mg.Capabilities(mutable=False)
-    discovery.register(
+    return in_use(
         mg.Backend("fixed", Namespace(), (Fixed,), capabilities=capabilities, kernels=kernels)
     )
-    try:
-        yield
-    finally:
-        del discovery._known["fixed"], discovery._by_type[Fixed]
-        element._libraries.pop("fixed", None)
-        element.by_type.pop(Fixed, None)
 
 
 @pytest.fixture

@@ -58,9 +58,9 @@ def test_backends_probe_tells_devices_and_dtypes(capsys: pytest.CaptureFixture[s
 def test_backends_tells_what_is_wrong(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from multigrad.backends import discovery, installed
+    from multigrad.plugins import installed, listing
 
-    broken = discovery.BackendInfo(
+    broken = listing.BackendInfo(
         "shady",
         "multigrad-shady",
         "0.1",
@@ -68,7 +68,7 @@ def test_backends_tells_what_is_wrong(
         "ImportError: no shade",
         traceback="Traceback ...",
     )
-    monkeypatch.setattr(discovery, "listing", lambda probe: [broken])
+    monkeypatch.setattr(listing, "listing", lambda probe: [broken])
     monkeypatch.setattr(
         installed,
         "foreign_distribution",

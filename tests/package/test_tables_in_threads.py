@@ -41,7 +41,7 @@ importlib._bootstrap._ModuleLock = ModuleLock
 
 import numpy as np
 import multigrad as mg
-from multigrad.backends import discovery
+from multigrad.plugins import discovery
 
 def pause():
     # Let the other thread come, and wait until it is done, or until it waits.
@@ -80,7 +80,7 @@ def test_a_thread_waits_for_the_backend_that_another_one_loads(site: Site) -> No
     out = site.run(
         THREADS
         + """
-from multigrad.backends import numpy as backend
+from multigrad.backends.numpy import backend
 from multigrad.core.element import is_array
 x, made, asked = np.ones(3), backend.make, []
 def make():
@@ -101,7 +101,7 @@ def test_a_thread_does_not_hold_what_the_import_of_a_library_needs(site: Site) -
     site.module("other", TOY.replace('"toy"', '"other"'))
     site.module(
         "toy",
-        "import __main__; __main__.pause()\nfrom multigrad.backends import discovery\n"
+        "import __main__; __main__.pause()\nfrom multigrad.plugins import discovery\n"
         "found = discovery.backend_of(__main__.other.Array()).name\n" + TOY,
     )
     site.plugin("p", SPEC.format(name="toy", module="toy", load="toy:make"))
@@ -124,7 +124,7 @@ def test_a_library_may_ask_while_another_thread_loads_its_backend(site: Site) ->
     site.module(
         "toy",
         "import __main__\n"
-        "from multigrad.backends import discovery\n"
+        "from multigrad.plugins import discovery\n"
         "__main__.answers = [discovery.backend_of(object())]\n" + TOY,
     )
     site.module(
@@ -239,12 +239,13 @@ def test_a_name_is_found_that_another_thread_has_just_brought(site: Site) -> Non
         THREADS
         + """
 library = mg.core.element.library_named("numpy")
-want = discovery.want
+from multigrad.backends import raw
+want = raw.want
 def late(name):
-    discovery.want = want
+    raw.want = want
     pause()
     return want(name)
-discovery.want = late
+raw.want = late
 run(lambda: library.bound.toy.f(np.ones(())).item(), lambda: want("toy"))
 """
     )

@@ -117,7 +117,7 @@ def test_the_plugins_say_which_api_they_need() -> None:
     "text",
     [
         "import multigrad.core.level",
-        "from multigrad.backends import discovery",
+        "from multigrad.plugins import discovery",
         "from multigrad.extend import _within",
         "from multigrad.registry import _declare",
         "import multigrad as mg\nmg._lookup",

@@ -206,7 +206,7 @@ class TestDevices:
 
     def test_kernels_of_a_device(self, monkeypatch):  # F205
         """A stand-in for a library whose device has events and memory of its own."""
-        from multigrad.backends import discovery
+        from multigrad.plugins import discovery
 
         mg.zeros(1)
         kernels, clock = discovery.get("numpy").kernels, iter(range(0, 10**6, 500))

@@ -11,7 +11,6 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
 
-from ...backends import discovery
 from ...core import graph
 from ...core.element import Library, library_of
 from ...core.graph import AccumulateGrad, Node, OutputNode
@@ -19,6 +18,7 @@ from ...core.level import Layer
 from ...core.tensor import Tensor
 from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
+from ...plugins import discovery
 from . import BACKWARD, FORWARD, USER
 from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
 from .event import FunctionEvent

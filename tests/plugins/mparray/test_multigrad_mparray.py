@@ -12,8 +12,7 @@ import pytest
 
 import multigrad as mg
 from multigrad import func
-from multigrad.namespace import load
-from multigrad.registry import OPS
+from multigrad.registry import OPS, fill
 
 pytest.importorskip("mparray")
 pytest.importorskip("multigrad_mparray")
@@ -25,7 +24,7 @@ from precision.scalars import COMPLEX, FUNCTIONS, NOT_HOLOMORPHIC, PAIRS
 if "mparray" not in {b.name for b in mg.backends()}:
     pytest.skip("multigrad-mparray is not installed", allow_module_level=True)
 
-load()
+fill()
 DIGITS, REFERENCE, BOUND = 50, 120, 1e-48
 ELEMENTWISE = sorted(
     name for name, op in OPS.items() if name in FUNCTIONS and op.builtin and name != "clip"

@@ -25,27 +25,17 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from typing import Any, NoReturn
 
-from ..errors import GradientError
-from ..registry import OPS
-from . import own as own_arrays
-from .hooks import hookimpl
-from .kernels import without_leading
-from .raw import RawNamespace, form
-from .spec import Backend, BackendSpec, Capabilities
+from ...errors import GradientError
+from ...registry import OPS
+from .. import own as own_arrays
+from ..kernels import without_leading
+from ..raw import RawNamespace, form
+from ..spec import Backend, Capabilities
 
 jax: Any
 jnp: Any
 np: Any
 _backend: Backend
-
-
-@hookimpl
-def multigrad_backends() -> list[BackendSpec]:
-    return [
-        BackendSpec(
-            "jax", "jax", "multigrad.backends.jax:make", "pip install 'multigrad-array[jax]'"
-        )
-    ]
 
 
 def make() -> Backend:
@@ -485,8 +475,8 @@ def write(xp: Any, x: Any, value: Any) -> Any:
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
-    """A program under `jax.jit`. See jax_program.py."""
-    from .jax_program import compiled  # imported here: only programs that compile need it
+    """A program under `jax.jit`. See program.py."""
+    from .program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
 

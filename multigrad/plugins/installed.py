@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from .plugins import DISTRIBUTION
+from .plugin import DISTRIBUTION
 
 
 def is_installed(module: str) -> bool:

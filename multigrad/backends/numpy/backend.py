@@ -14,8 +14,7 @@ from contextvars import Context, ContextVar, copy_context
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .hooks import hookimpl
-from .kernels import (
+from ..kernels import (
     SOLE_LISTED,
     SOLE_OWNER,
     SOLE_VIEW,
@@ -23,23 +22,14 @@ from .kernels import (
     references,
     without_leading,
 )
-from .raw import form
-from .spec import Backend, BackendSpec
+from ..raw import form
+from ..spec import Backend
 
 if TYPE_CHECKING:
     import numpy as np
 
 _seen_modes: tuple[Any, Any] = None, None
 """The np.errstate setting that was looked up last, and the result of np.geterr() for it."""
-
-
-@hookimpl
-def multigrad_backends() -> list[BackendSpec]:
-    return [
-        BackendSpec(
-            "numpy", "numpy", "multigrad.backends.numpy:make", "pip install multigrad-array"
-        )
-    ]
 
 
 def make() -> Backend:
@@ -51,7 +41,7 @@ def make() -> Backend:
     import array_api_compat.numpy as xp
     import numpy as np
 
-    from . import numpy_beyond
+    from . import beyond
 
     backend = Backend(
         "numpy",
@@ -66,7 +56,7 @@ def make() -> Backend:
         | {"linalg.vector_norm": _vector_norm(xp)}
         | _shapes(xp)
         | _elementwise(xp)
-        | numpy_beyond.functions(lambda: backend)
+        | beyond.functions(lambda: backend)
         | {
             # NumPy's own functions have every parameter of the standard since 2.1, at half the time
             # of the wrappers.
@@ -494,7 +484,7 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
     """Compile a program to straight-line code. See numpy_program.py."""
-    from .numpy_program import compiled  # imported here: only programs that compile need it
+    from ..numpy_program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
 

@@ -15,8 +15,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import optimizing
-from ..program import (
+from ... import optimizing
+from ...program import (
     Call,
     Guard,
     Missed,
@@ -29,7 +29,7 @@ from ..program import (
     is_on_numbers,
     refs,
 )
-from .straight import compiled as one_by_one
+from ..straight import compiled as one_by_one
 
 PIECE = 500
 """The number of calls that are compiled together."""

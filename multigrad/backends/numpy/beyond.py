@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..registry import OPS
-from .raw import RawNamespace
-from .spec import Backend
+from ...registry import OPS
+from ..raw import RawNamespace
+from ..spec import Backend
 
 
 def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:

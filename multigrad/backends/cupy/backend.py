@@ -14,27 +14,14 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
-from ..errors import NoDeviceError
-from .hooks import hookimpl
-from .kernels import SOLE_OWNER
-from .raw import form
-from .spec import Backend, BackendSpec
+from ...errors import NoDeviceError
+from ..kernels import SOLE_OWNER
+from ..raw import form
+from ..spec import Backend
 
 cp: Any
 cupyx: Any
 xp: Any
-
-
-@hookimpl
-def multigrad_backends() -> list[BackendSpec]:
-    return [
-        BackendSpec(
-            "cupy",
-            "cupy",
-            "multigrad.backends.cupy:make",
-            "pip install 'multigrad-array[cupy]' (CUDA 12) or 'multigrad-array[cupy-cuda13]'",
-        )
-    ]
 
 
 def make() -> Backend:

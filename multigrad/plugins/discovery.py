@@ -1,0 +1,443 @@
+"""The known backends, and the lookup of an array's backend.
+
+A library is imported only when its backend is requested by name; a library that is already in
+`sys.modules` is also used when an unknown array appears. On the hot path, `backend_of` is one
+dictionary lookup by the type of the array.
+
+For an array of a new type, the classes in its method resolution order decide: the first class that
+a backend has claimed, or whose module belongs to a backend. Only if there is none, multigrad asks
+all backends with `isinstance`. So a plugin's claim never takes the arrays of another plugin, and a
+fault of a backend raises only when a user requests it by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import threading
+from collections.abc import Container
+from typing import Any
+
+from .. import locks, tracebacks
+from ..backends.raw import resolve
+from ..backends.spec import Backend, BackendSpec
+from ..errors import ArrayTypeError, BackendError, RegistrationError, nearest
+from ..provided import provide, wanted
+from . import claims, installed
+from .found import imported, plugins
+from .plugin import Known, Plugin, lock, step, warn_if_slow, warn_once
+
+
+@wanted
+def load(name: str = "", everything: bool = False) -> bool:
+    """Load the plugins that are due, that of the name, or all. Provided by loading.py."""
+    raise NotImplementedError
+
+
+_known: dict[str, Known] = {}
+_owners: dict[str, list[Known]] = {}  # by the modules of their libraries
+
+# Objects of exactly these types are never arrays. Other misses are not cached, since the library
+# may be imported later.
+_by_type: dict[type, Backend | None] = dict.fromkeys(
+    (bool, int, float, complex, str, type(None), list, tuple, dict, slice)
+)
+_lasting = set(_by_type)  # and the types that a backend or a call has claimed
+SUBCLASSES = 256
+"""How many other classes of arrays a table has. A program may make such classes in a loop."""
+
+
+def lasts(cls: type) -> bool:
+    """Whether a class is certain to be used as long as the program runs.
+
+    These are the classes that a backend or a call has claimed, and those that C code defines.
+    """
+    return cls in _lasting or not cls.__flags__ & HEAP_TYPE
+
+
+HEAP_TYPE = 1 << 9
+"""CPython's flag of classes that are not static in C code."""
+
+
+def drop_oldest(table: dict[type, Any], lasting: Container[type]) -> None:
+    """Drop the classes that were noted first, if a table has too many besides those in `lasting`.
+
+    They are looked up again at their next use.
+    """
+    others = [cls for cls in list(table) if cls not in lasting]
+    for cls in others[:-SUBCLASSES]:
+        table.pop(cls, None)
+
+
+def backend_of(x: Any) -> Backend | None:
+    """Return the backend of the array `x`, or None if it is not an array of a known library.
+
+    Python scalars, for instance, have no backend. Raises ArrayTypeError if the library's backend
+    refuses the type of `x`: numpy.matrix, an array with units. If a library's backend is broken or
+    has no device, its arrays count as those of an unknown library, and a warning says so once.
+    """
+    try:
+        return _by_type[type(x)]
+    except KeyError:
+        return _look_up(x)
+
+
+def is_known(cls: type) -> bool:
+    """Whether a backend has claimed the class, or arrays of exactly this class have been seen."""
+    return _by_type.get(cls) is not None
+
+
+def get(name: str) -> Backend:
+    """Return the backend of that name, and import its library.
+
+    Raises BackendError with advice if the backend is unknown, blocked, not installed or broken, and
+    NoDeviceError if the library finds no device.
+    """
+    if not isinstance(name, str):
+        raise BackendError(f"a backend is requested by its name, a string, not {name!r}.")
+    load()
+    if name not in _known:
+        load(name)
+    if name not in _known:
+        load(everything=True)
+    entry = _known.get(name)
+    if entry is None:
+        raise BackendError(_unknown(name))
+    if entry.backend is not None:
+        return entry.backend
+    if entry.blocked:
+        raise BackendError(_BLOCKED.format(name))
+    return _load(entry)
+
+
+_BLOCKED = (
+    "backend {!r} is blocked: remove it from the environment variable MULTIGRAD_BLOCK, or do not "
+    "block it."
+)
+
+
+def _unknown(name: str) -> str:
+    for plugin in plugins():
+        if plugin.name == name and plugin.error:
+            return f"backend {name!r} is broken: {plugin.error}"
+        if plugin.name == name and plugin.blocked:
+            return _BLOCKED.format(name)
+    known = ", ".join(
+        f"{p.name} of "
+        f"{p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}"
+        for p in plugins()
+    )
+    return (
+        f"unknown backend {name!r}.{nearest(name, _known)} Known backends: "
+        f"{', '.join(sorted(_known))}. Installed plugins: {known}. A backend for another "
+        "library comes with a plugin."
+    )
+
+
+def known() -> list[Known]:
+    """All backends that loaded plugins have brought."""
+    load()
+    return list(_known.values())
+
+
+def loaded() -> list[Backend]:
+    """The backends in use so far."""
+    return [entry.backend for entry in list(_known.values()) if entry.backend is not None]
+
+
+def names() -> list[str]:
+    """The names of all known backends, including blocked and broken ones and deferred plugins.
+
+    A deferred plugin has not named its backends yet, so its own name is listed.
+    """
+    load()
+    return sorted({*_known, *(plugin.name for plugin in plugins() if plugin.deferred)})
+
+
+def add(spec: BackendSpec, plugin: Plugin) -> None:
+    """Store a backend that a plugin brings; the plugin fails if its name is taken."""
+    other = _known.get(spec.name)
+    if other is None:
+        _known[spec.name] = Known(spec, plugin)
+        _assign_modules()
+    elif other.spec != spec or other.plugin is not plugin:  # else it is taken again
+        plugin.fail(
+            f"the backend {spec.name!r} of {plugin.origin} is already that of "
+            f"{other.plugin.origin}. Choose another name."
+        )
+
+
+# ----- Whose a module is -----
+
+
+def _assign_modules() -> None:
+    """Decide which backend each module belongs to, or a part of a library.
+
+    The first one has it: backends in use, then the built-in ones, then plugins by name.
+    """
+    global _owners
+
+    def rank(entry: Known) -> tuple[bool, bool, str, str]:
+        plugin = entry.plugin
+        return entry.backend is None, not plugin.built_in, plugin.name, plugin.distribution
+
+    owners: dict[str, list[Known]] = {}
+    for entry in sorted(_known.values(), key=rank):
+        if not entry.blocked:
+            for owner in _covering(entry.spec.module, owners):
+                if owner.plugin is not entry.plugin:
+                    _refuse(entry, owner)
+                    break
+            else:
+                owners.setdefault(entry.spec.module, []).append(entry)
+    _owners = owners  # in one step, since other threads look up arrays meanwhile
+
+
+def _covering(module: str, owners: dict[str, list[Known]]) -> list[Known]:
+    """The backends whose libraries contain that module, backends for a submodule first."""
+    found = owners.get(module, [])
+    while "." in module:
+        module = module.rpartition(".")[0]
+        found = found + owners.get(module, [])
+    return found
+
+
+def _refuse(entry: Known, owner: Known) -> None:
+    names = [known.plugin.name for known in (owner, entry) if not known.plugin.built_in]
+    entry.fail(
+        f"{entry.origin} is refused: its module {entry.spec.module!r} is that of the "
+        f"{owner.origin}. Keep one out by the environment variable "
+        f"{' or '.join(f'MULTIGRAD_BLOCK={name}' for name in names)}, or name the module of a "
+        "library in BackendSpec that no other backend is for."
+    )
+
+
+# ----- Loading a backend -----
+
+
+def _load(entry: Known) -> Backend:
+    """Import the library and make the backend, once.
+
+    A failure is stored, unless the library is just not installed.
+    """
+    spec = entry.spec
+    _await_imports(spec)
+    with lock:
+        if entry.backend is None and (entry.error is None or entry.interrupted):
+            if not installed.is_installed(spec.module):
+                raise BackendError(
+                    f"backend {spec.name!r} is known but its library {spec.module!r} is not "
+                    f"installed: {how_to_install(spec)}"
+                )
+            if entry.loading:
+                raise BackendError(
+                    f"{entry.origin} was requested by the function that makes it, {spec.load!r}. "
+                    "Do not request it there."
+                )
+            entry.loading = threading.get_ident()
+            try:
+                with step(entry, "is broken"):
+                    _accept(entry, resolve(spec.load)())
+            finally:
+                entry.loading = 0
+        if entry.backend is None:
+            assert entry.error is not None
+            raise entry.error.with_traceback(None)
+        return entry.backend
+
+
+def _await_imports(spec: BackendSpec) -> None:
+    """Wait for a thread that imports the library, or the module of the backend.
+
+    With the lock held, both threads would wait for each other if that thread asks for a backend.
+    """
+    for module in (spec.module, spec.load.partition(":")[0]):
+        if sys.modules.get(module) is not None:
+            with contextlib.suppress(Exception), locks.new_lock():  # see loading.py
+                importlib.import_module(module)
+
+
+def how_to_install(spec: BackendSpec) -> str:
+    return spec.install or "install it according to its documentation"
+
+
+def _accept(entry: Known, backend: Any) -> Backend:
+    """Check the result of a backend's loader, then take it into use."""
+    spec = entry.spec
+    if not isinstance(backend, Backend):
+        raise BackendError(f"{spec.load} returned {backend!r}: return a multigrad.Backend")
+    if backend.name != spec.name:
+        raise BackendError(
+            f"{spec.load} returned a Backend named {backend.name!r}: name it as the BackendSpec "
+            f"does, {spec.name!r}"
+        )
+    for t in backend.array_types:
+        owner = _owner(t, entry)
+        if owner is not None:
+            raise BackendError(
+                f"the array type {claims.full_name(t)} is {owner}: a backend may not claim it "
+                "as well"
+            )
+    entry.backend, entry.error, entry.interrupted = backend, None, False
+    for t in (*backend.array_types, *backend.plain_types):
+        _lasting.add(t)
+        _by_type[t] = backend
+    return backend
+
+
+def _owner(t: type, entry: Known) -> str | None:
+    """The owner of an array type: a library with its own backend, or a loaded backend."""
+    taken = _by_type.get(t)
+    if taken is not None:
+        return f"that of the backend {taken.name!r}"
+    for other in _covering(claims.module_of(t), _owners):
+        if other.plugin is not entry.plugin:
+            return f"that of the backend {other.spec.name!r}"
+    if entry.plugin.built_in:
+        return None
+    # any library may own it, so all current ones are asked
+    if claims.may_be_virtual(t, entry.spec.module):
+        _load_imported()
+    return claims.whose(t, entry.spec.module, loaded())
+
+
+# ----- Whose an array is -----
+
+
+def _look_up(x: Any) -> Backend | None:
+    """Find the backend of an array of a new type, and cache it by the type."""
+    cls = type(x)
+    load()
+    backend = _inherited(x, cls)
+    if backend is None and _load_imported():
+        backend = _inherited(x, cls)
+    if backend is None:
+        # A class may override `isinstance`. Another thread may also have loaded a backend
+        # meanwhile.
+        backend = next((b for b in loaded() if claims.is_instance(x, b.array_types)), None)
+    if backend is None:
+        _warn_of_failed(cls)
+        return None
+    if backend.refused_types and claims.is_instance(x, backend.refused_types):
+        raise ArrayTypeError(
+            f"arrays of type {claims.full_name(cls)} do not follow the Array API standard "
+            f"and are refused by the backend {backend.name!r}: convert it to a plain array first."
+        )
+    plain = next((c for c in cls.__mro__[1:] if _by_type.get(c) is backend), cls)
+    method = claims.overridden(cls, plain, backend)
+    if method is not None:
+        name = claims.full_name(plain)
+        raise ArrayTypeError(
+            f"arrays of type {claims.full_name(cls)} are refused by the backend {backend.name!r}: "
+            f"the class has its own {method}, so its values may have units, a mask or the like, "
+            f"which gradients would lose. Pass a plain array, x.view({name}). If the class means "
+            f"the same as {name}, register it: multigrad.extend.register_plain_type("
+            f"{cls.__qualname__})."
+        )
+    _by_type[cls] = backend
+    drop_oldest(_by_type, _lasting)
+    return backend
+
+
+def _warn_of_failed(cls: type) -> None:
+    """Warn once if the library of a class has a plugin, by its name, that brought no backend."""
+    failed = [plugin for plugin in plugins() if plugin.error and plugin.loaded]
+    if failed:
+        libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
+        working = {entry.plugin for entry in list(_known.values())}
+        for plugin in failed:
+            if plugin.name in libraries and plugin not in working and not plugin.built_in:
+                warn_once(
+                    f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} count as those of an "
+                    "unknown library."
+                )
+
+
+def register_plain_type(cls: type) -> type:
+    """Let arrays of a class count as plain arrays of the library that the class inherits from.
+
+    Returns the class, so this also works as a decorator. Raises RegistrationError if it is not a
+    subclass of an array type, or of one that its backend refuses.
+    """
+    if not isinstance(cls, type):
+        raise RegistrationError(f"register_plain_type() takes a class, not {cls!r}.")
+    load()
+    _load_imported()
+    backend = next((b for c in cls.__mro__ if (b := _by_type.get(c)) is not None), None)
+    if backend is None:
+        raise RegistrationError(
+            f"register_plain_type: {claims.full_name(cls)} does not inherit from an array type of "
+            "a backend. Register a backend for it: multigrad.Backend."
+        )
+    if issubclass(cls, backend.refused_types):
+        raise RegistrationError(
+            f"register_plain_type: the backend {backend.name!r} refuses {claims.full_name(cls)}, "
+            "whose arrays do not follow the Array API standard: convert them to plain arrays."
+        )
+    _lasting.add(cls)
+    _by_type[cls] = backend
+    return cls
+
+
+def _inherited(x: Any, cls: type) -> Backend | None:
+    """The backend of the first base class of `cls` with a backend, by array type or by module."""
+    for c in cls.__mro__:
+        backend = _by_type.get(c)
+        if backend is not None:
+            return backend
+        for entry in _covering(claims.module_of(c), _owners):
+            backend = _usable(entry)
+            if backend is not None and claims.is_instance(x, backend.array_types):
+                return _by_type.get(c) or backend
+            if entry.error is not None and entry.spec.module in sys.modules:
+                warn_once(
+                    f"{str(entry.error).rstrip('.')}. Its arrays count as those of an unknown "
+                    "library."
+                )
+    return None
+
+
+def _usable(entry: Known) -> Backend | None:
+    """The backend of an imported library, or None if it does not work.
+
+    Its error is raised only when a user requests the backend by name.
+    """
+    if entry.backend is not None:
+        return entry.backend
+    if entry.error is not None or entry.blocked or sys.modules.get(entry.spec.module) is None:
+        return None
+    # It is being loaded. Its own functions may ask for it, and so may the library while this thread
+    # imports it; all other threads wait.
+    if entry.loading and (
+        entry.loading == threading.get_ident() or not imported(entry.spec.module)
+    ):
+        return None
+    backend = None
+    with contextlib.suppress(BackendError):
+        backend = _load(entry)
+    warn_if_slow(entry.plugin)
+    return backend
+
+
+def _load_imported() -> bool:
+    """Load the backends of all imported libraries, and return whether there were any left."""
+    waiting = [
+        k
+        for k in list(_known.values())
+        if k.backend is None and k.error is None and k.spec.module in sys.modules
+    ]
+    usable = [_usable(entry) for entry in waiting]
+    return any(usable)
+
+
+def _library_roots() -> frozenset[str]:
+    """The modules of the libraries, of their plugins, and of the adapters between them."""
+    names = list(_owners)
+    for known in list(_known.values()):
+        names += [known.spec.load] if not known.plugin.built_in else []
+        names += [] if known.backend is None else [getattr(known.backend.namespace, "__name__", "")]
+    return frozenset(name.partition(".")[0] for name in names)
+
+
+provide(tracebacks, library_roots=_library_roots)

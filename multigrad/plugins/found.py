@@ -1,0 +1,105 @@
+"""The installed plugins, found by the entry points of distributions; nothing is imported here.
+
+The plugins of this distribution come first, then the others by name. If the metadata of this
+distribution is not available (a source tree that is not installed), its own plugins come from the
+list below, so that the tree works without installation.
+
+A plugin is deferred if it is the only plugin of its distribution, and has the name of a library
+that is not imported yet. So a slow plugin costs nothing to programs that do not use its library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .plugin import DISTRIBUTION, GROUP, Plugin, lock
+
+if TYPE_CHECKING:
+    # imported on first use: it takes as long as all of multigrad
+    from importlib.metadata import EntryPoint
+
+BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
+
+_plugins: list[Plugin] = []
+_found = False
+
+
+def plugins() -> list[Plugin]:
+    """Every installed plugin, loaded or not."""
+    global _found
+    if not _found:
+        with lock:
+            if not _found:
+                _plugins[:] = _installed()
+                _found = True
+    return _plugins
+
+
+def _installed() -> list[Plugin]:
+    found = [Plugin(p.name, p.value, *_origin(p)) for p in _entry_points()]
+    built_in = []
+    for name, target in BUILTIN.items():
+        first = min(
+            (p for p in found if (p.name, p.target) == (name, target)),
+            key=lambda p: p.distribution != DISTRIBUTION,
+            default=Plugin(name, target, DISTRIBUTION, "(not installed)"),
+        )
+        built_in.append(replace(first, built_in=True))
+    others = [p for p in found if BUILTIN.get(p.name) != p.target]
+    of_distribution = Counter(p.distribution for p in found)
+    for plugin in others:
+        plugin.deferred = of_distribution[plugin.distribution] == 1 and _can_wait(plugin.name)
+    return built_in + sorted(others, key=lambda p: (p.name, p.distribution, p.target))
+
+
+def _entry_points() -> list[EntryPoint]:
+    from importlib import metadata
+
+    try:
+        return list(metadata.entry_points(group=GROUP))
+    # the entry points of a distribution may be unreadable; those of the others are not
+    except Exception:
+        points_of: dict[str, list[EntryPoint]] = {}
+        for distribution in metadata.distributions():
+            with contextlib.suppress(Exception):
+                points = [point for point in distribution.entry_points if point.group == GROUP]
+                points_of.setdefault(str(distribution.name), points)
+        return [point for points in points_of.values() for point in points]
+
+
+def _origin(point: EntryPoint) -> tuple[str, str]:
+    """The name and version of the distribution of an entry point, if its metadata has them."""
+    try:
+        return (point.dist.name or "?", point.dist.version or "") if point.dist else ("?", "")
+    except Exception:
+        return "?", ""
+
+
+def _can_wait(name: str) -> bool:
+    """Whether `name` is a module that could be imported but has not been completely imported.
+
+    A plain folder of that name does not count, nor does the name of a plugin of this distribution.
+    """
+    if name in BUILTIN or not name.isidentifier() or imported(name):
+        return False
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:
+        return False
+    return spec is not None and spec.origin is not None
+
+
+def imported(name: str) -> bool:
+    """Whether the module of that name has been completely imported."""
+    module = sys.modules.get(name)
+    return module is not None and not is_partial(module)
+
+
+def is_partial(module: Any) -> bool:
+    """Whether a module is still being imported."""
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
