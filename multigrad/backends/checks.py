@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import registry
 from ..errors import RegistrationError, nearest
 from . import own
 
-if TYPE_CHECKING:
-    from .spec import Backend
 
-
-def check_operations(backend: Backend) -> None:
+def check_operations(backend: Any) -> None:
     """Raise for functions and rules of unknown operations, which would never run.
 
     A prefix that no operation has belongs to a plugin that is not installed; its entries are kept
@@ -48,7 +45,7 @@ def _unknown(names: Collection[str]) -> set[str]:
     return {name for name in missing if "." not in name or name.partition(".")[0] in prefixes}
 
 
-def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) -> None:
+def _check_rules(backend: Any, op: registry.Op, given: Mapping[str, Any]) -> None:
     takes = op.arrays if op.kind not in ("nondifferentiable", "composite") else ()
     for argument, rule in given.items():
         if argument not in takes:
@@ -66,7 +63,7 @@ def _check_rules(backend: Backend, op: registry.Op, given: Mapping[str, Any]) ->
         )
 
 
-def check_attributes(backend: Backend) -> None:
+def check_attributes(backend: Any) -> None:
     """Raise for attributes that Tensors of all backends have.
 
     Their meaning does not depend on the library.
