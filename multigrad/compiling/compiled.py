@@ -224,10 +224,10 @@ class Compiled(Generic[P, R]):
                 # its arguments as it does without a program
                 return self._itself(args, kwargs)
             entry.last = variant
-            self._keep_hot(entry, variant)
+            self._keep_hot(entry, variant, arguments)
             return result
 
-    def _keep_hot(self, entry: Entry, variant: Variant) -> None:
+    def _keep_hot(self, entry: Entry, variant: Variant, arguments: Arguments) -> None:
         """Let this program be tried first, before a key is made."""
         if self._check is True or entry.mode is not True:
             return
@@ -235,7 +235,7 @@ class Compiled(Generic[P, R]):
             if self._entries.get((entry.mode, entry.key)) is entry:
                 call = self._callers.get(variant)
                 if call is None:
-                    call = self._callers[variant] = fast.caller(self, entry, variant)
+                    call = self._callers[variant] = fast.caller(self, entry, variant, arguments)
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 
     def _after(

@@ -28,7 +28,7 @@ from ..core.element import is_array
 from ..core.tensor import Tensor, wrap
 from ..dispatch import generated
 from ..tree import Structure
-from .leaves import NUMBER, STATIC, TENSOR, Leaf, hashable, is_static, static
+from .leaves import NUMBER, STATIC, TENSOR, Arguments, Leaf, hashable, is_static, raw, static
 from .taking import Entry, Variant
 from .writes import apart
 
@@ -43,12 +43,16 @@ Caller = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """Such a function."""
 
 
-def caller(compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> Caller:
-    """Generate the function.
+def caller(
+    compiled: Compiled[Any, Any], entry: Entry, variant: Variant, arguments: Arguments
+) -> Caller:
+    """Generate the function, for arguments like these.
 
     It does not keep the compiled function alive, which keeps it, and neither does it keep itself.
     """
-    text = _Text(compiled, entry, variant)
+    at = getattr(variant.run, "at", None)
+    inputs = [raw(arguments.leaves[i]) for i in entry.inputs]
+    text = _Text(compiled, entry, variant, variant.run if at is None else at(*inputs))
     generated.run("\n".join(text.lines()), f"multigrad call of {compiled._name}", text.scope)
     call: Caller = text.scope.pop("call")
     return call
@@ -62,12 +66,14 @@ def _after(compiled: ref[Compiled[Any, Any]], *given: Any) -> Any:
 
 
 class _Text:
-    def __init__(self, compiled: Compiled[Any, Any], entry: Entry, variant: Variant) -> None:
+    def __init__(
+        self, compiled: Compiled[Any, Any], entry: Entry, variant: Variant, run: Callable[..., Any]
+    ) -> None:
         self.entry = entry
         self.variant = variant
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
-            "run": variant.run,
+            "run": run,
             "after": partial(_after, ref(compiled)),
             "entry": entry,
             "variant": variant,
