@@ -7,7 +7,7 @@ change. The order in memory matters because it decides the order in which a sum 
 recorded one for the result of an elementwise operation (a *dense* value), whose strides have no
 gaps.
 
-- Calls of constants are carried out, if the backend can (`Knowledge.evaluate`).
+- Calls of constants are carried out, if the backend can (`evaluate`).
 - A call that repeats the operation and the arguments of an earlier call is replaced by that call.
 - x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x and -(-x) become x. So do changes of
   dtype, shape or order without effect.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import copysign, prod
 from typing import Any
 
@@ -34,10 +34,6 @@ LARGEST = 1 << 16
 
 CHECKS = frozenset(("known_index", "refuse"))
 """Operations that raise errors of the function. They stay even if their result is not needed."""
-
-
-def _none(*_: Any) -> None:
-    return None
 
 
 def taken(args: tuple[Any, ...]) -> list[int]:
@@ -55,23 +51,22 @@ def taken(args: tuple[Any, ...]) -> list[int]:
     return numbers
 
 
-@dataclass(frozen=True)
-class Knowledge:
-    """The knowledge of a backend about its arrays.
+Evaluate = Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]
+
+
+def optimized(
+    program: Program,
+    evaluate: Evaluate | None = None,
+    uniform: Callable[[Any], Any] | None = None,
+) -> Program:
+    """Return a program with the inputs, outputs, guards and writes of `program`, in fewer calls.
 
     evaluate  given a Call and the values of its arguments, the tuple of its outputs. None, or an
               error, if the call has to stay in the program
     uniform   the Python scalar that every element of a constant equals. None if they differ, or if
-              the constant might decide the order in memory of a result
+              the constant might decide the order in memory of a result that no Spec names
     """
-
-    evaluate: Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None] = _none
-    uniform: Callable[[Any], Any] = _none
-
-
-def optimized(program: Program, knowledge: Knowledge | None = None) -> Program:
-    """Return a program with the inputs, outputs, guards and writes of `program`, in fewer calls."""
-    pass_ = _Pass(program, knowledge or Knowledge())
+    pass_ = _Pass(program, evaluate, uniform)
     for step in program.steps:
         pass_.take(step)
     outputs = tuple(map(pass_.named, program.outputs))
@@ -101,8 +96,10 @@ class _Pass:
     made   the call that made a value, if a rule may ask for it
     """
 
-    def __init__(self, program: Program, knowledge: Knowledge) -> None:
-        self.program, self.knowledge = program, knowledge
+    def __init__(
+        self, program: Program, evaluate: Evaluate | None, uniform: Callable[[Any], Any] | None
+    ) -> None:
+        self.program, self.evaluate, self.uniform = program, evaluate, uniform
         self.specs, self.constants = dict(program.specs), dict(program.constants)
         self.outputs = set(program.outputs)
         self.steps: list[Call | Guard | Write] = []
@@ -203,15 +200,15 @@ class _Pass:
     def folded(self, call: Call) -> bool:
         """Carry out a call of constants, and return whether that was possible."""
         constants = self.constants
+        if self.evaluate is None or call.op.name in CHECKS:
+            return False
         for n in taken(call.args):
             if n not in constants:
                 return False
-        if call.op.name in CHECKS:
-            return False
         if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
             return False
         try:
-            outs = self.knowledge.evaluate(call, filled(call.args, constants))
+            outs = self.evaluate(call, filled(call.args, constants))
         except Exception:  # the program raises it when it runs
             return False
         if outs is None:
@@ -225,10 +222,10 @@ class _Pass:
         """The Python scalar that every element of an operand equals, or None if unknown."""
         if type(x) is not Ref:
             return x if type(x) in (bool, int, float, complex) else None
-        if x.number not in self.constants:
+        if x.number not in self.constants or self.uniform is None:
             return None
         if x.number not in self.scalars:
-            self.scalars[x.number] = self.knowledge.uniform(self.constants[x.number])
+            self.scalars[x.number] = self.uniform(self.constants[x.number])
         return self.scalars[x.number]
 
     def same(self, x: Any, out: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from multigrad import extend, func
-from multigrad.backends.numpy_program import Replay, compiled, made, same_bits, trial
+from multigrad.backends.numpy_program import Replay, compiled, function_of_code, same_bits, trial
 from multigrad.backends.numpy_program_code import Code
 from multigrad.program import Program
 
@@ -91,7 +91,10 @@ def poisoned(program: Program, args: Sequence[Any], arena: int = 64 << 20) -> Po
     def changed(*inputs: Any) -> Any:
         raise AssertionError("a value has another layout than at the trial")
 
-    codes = [made(cls(xp, run._program, facts, given, arena), changed) for cls in (Code, Poisoning)]
+    codes = [
+        function_of_code(cls(xp, run._program, facts, given, arena), changed)
+        for cls in (Code, Poisoning)
+    ]
 
     def one_by_one(*inputs: Any) -> tuple[Any, ...]:
         values, _ = trial(xp, program, inputs)

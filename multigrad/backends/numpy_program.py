@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizing import LARGEST, Knowledge, filled, live, optimized
+from ..optimizing import LARGEST, Evaluate, filled, live, optimized
 from ..program import (
     Call,
     Guard,
@@ -47,8 +47,8 @@ def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
     return Replay(xp, live(program), arena)
 
 
-def knowledge(xp: Any, program: Program) -> Knowledge:
-    """What is known of NumPy's arrays while a program is optimized."""
+def evaluator(xp: Any, program: Program) -> Evaluate:
+    """The function that carries out calls of constants while a program is optimized."""
 
     def evaluate(call: Call, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         with np.errstate(all="raise"):  # a warning must be repeated at each call
@@ -56,7 +56,7 @@ def knowledge(xp: Any, program: Program) -> Knowledge:
         outs = (result,) if call.op.outputs == () else tuple(result)
         return outs if all(isinstance(x, (np.ndarray, np.generic)) for x in outs) else None
 
-    return Knowledge(evaluate, uniform)
+    return evaluate
 
 
 def uniform(x: Any) -> Any:
@@ -79,7 +79,7 @@ class Replay:
 
     def __init__(self, xp: Any, program: Program, arena: int) -> None:
         self._xp, self._recorded, self._arena = xp, program, arena
-        self._program = optimized(program, knowledge(xp, program))
+        self._program = optimized(program, evaluator(xp, program), uniform)
         self._codes: dict[Any, Callable[..., tuple[Any, ...]]] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
@@ -104,7 +104,7 @@ class Replay:
             values, _ = trial(self._xp, self._recorded, inputs)
             _, facts = trial(self._xp, self._program, inputs)
             code = Code(self._xp, self._program, facts, inputs, self._arena)
-            run = made(code, self._one_by_one)
+            run = function_of_code(code, self._one_by_one)
         writes = [step for step in self._recorded.steps if isinstance(step, Write)]
         targets = [np.asarray(arguments[w.target]) for w in writes]
         before = [np.array(x) for x in targets]
@@ -138,7 +138,7 @@ def _layout(inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
 
 
-def made(code: Code, changed: Any) -> Callable[..., tuple[Any, ...]]:
+def function_of_code(code: Code, changed: Any) -> Callable[..., tuple[Any, ...]]:
     """The function that a Code writes.
 
     It calls `changed` if a value has another kind or layout than at the trial.

@@ -7,14 +7,14 @@
         return b0, s4
 
     def run(v0, v1):
-        try: made = frames.pop()
-        except IndexError: made = frame()
+        try: arrays = frames.pop()
+        except IndexError: arrays = frame()
         try:
-            b0, s4 = made
+            b0, s4 = arrays
             multiply(v0, v1, b0)
             ...
             return v9,
-        finally: frames.append(made)
+        finally: frames.append(arrays)
 
 Names: `b` an array in the arena, `w` a view that is made once, `s` an array for a NumPy scalar that
 is combined with arrays, `v` an input or a value that is made at each call, `c` a constant.
@@ -59,12 +59,12 @@ class Code(Text):
     """The code while it is being written. If `nbytes`, the size of a frame, would exceed `arena`,
     further arrays are made at each call.
 
-    last    the last step that reads the memory of a root
-    fresh   the roots that must be new at each call, because an output is the root itself or a view
-            of all of it: {root: output}. Any other output is copied
-    direct  the arguments that values are computed into: {value: argument}
-    slots   the places in the arena of the roots that are there
-    made    the roots that are made at each call; those in `ours` may be overwritten
+    last      the last step that reads the memory of a root
+    fresh     the roots that must be new at each call, because an output is the root itself or a
+              view of all of it: {root: output}. Any other output is copied
+    direct    the arguments that values are computed into: {value: argument}
+    slots     the places in the arena of the roots that are there
+    per_call  the roots that are made at each call; those in `writable` may be overwritten
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Code(Text):
     ) -> None:
         super().__init__(xp, program)
         self.facts, self.inputs, self.arena = facts, inputs, arena
-        self.own, self.nbytes = xp._backend.functions, 0
+        self.nbytes = 0
         functions: Sequence[Any] = aligned, np.array, np.empty, np.ndarray, np.zeros
         self.scope |= {f.__name__: f for f in functions}
-        self.scope |= dict.fromkeys(("changed", "frame", "frames", "made", "most", "run"))
+        self.scope |= dict.fromkeys(("changed", "frame", "arrays", "frames", "most", "run"))
         self.body: list[str] = []
         self.add = self.body.append
         self.frame: dict[str, str] = {}  # the expressions of the arrays of a frame
@@ -85,11 +85,11 @@ class Code(Text):
         self.free: dict[int, list[int]] = {}
         self.buffers: dict[Any, str] = {}
         self.boxes: dict[int, str] = {}
-        self.made: set[int] = set()
-        self.ours: set[int] = set()
-        form = Forms(program, facts, self.own).of
+        self.per_call: set[int] = set()
+        self.writable: set[int] = set()
+        forms = Forms(program, facts, xp._backend.functions)
         self.forms = [
-            form(step, self.function(step)) if isinstance(step, Call) else None
+            forms.of(step, self.function(step)) if isinstance(step, Call) else None
             for step in program.steps
         ]
         self.plan()
@@ -108,9 +108,9 @@ class Code(Text):
         ]
         self.last: dict[int, int] = {}
         for i, (step, read) in enumerate(zip(program.steps, self.reads, strict=True)):
-            made = [n for n in step.outs if n >= 0] if isinstance(step, Call) else []
-            self.last |= {self.root(n): i if not isinstance(step, Write) else end for n in read}
-            for n in made:
+            outs = [n for n in step.outs if n >= 0] if isinstance(step, Call) else []
+            self.last |= {self.root(n): end if isinstance(step, Write) else i for n in read}
+            for n in outs:
                 self.last.setdefault(self.root(n), i)
         outputs = set(program.outputs)
         self.last |= {self.root(n): end for n in outputs}
@@ -172,7 +172,7 @@ class Code(Text):
             and self.root(n) != n
             and taken(call.args) == [getattr(call.args[0], "number", -1)]
             and (
-                self.own.get(name) is function
+                self.xp._backend.functions.get(name) is function
                 or library in ("numpy", "array_api_compat", "_operator")
             )
         )
@@ -218,7 +218,7 @@ class Code(Text):
             dropped = [
                 self.place(n)
                 for n in last.get(i, ())
-                if self.root(n) in self.made and self.facts[self.root(n)].nbytes >= LARGE
+                if self.root(n) in self.per_call and self.facts[self.root(n)].nbytes >= LARGE
             ]
             if dropped:
                 self.add(f"{' = '.join(dropped)} = None")
@@ -285,7 +285,7 @@ class Code(Text):
             if n >= 0 and self.facts[n].kind == "array" and call.op.name not in VIEWS:
                 seen = self.facts[n]
                 if seen.root == n:
-                    self.made.add(n)
+                    self.per_call.add(n)
                 if self.forms[i] is None:
                     self.add(
                         f"if v{n}.strides != {seen.strides} or v{n}.shape != {seen.shape}: "
@@ -300,18 +300,18 @@ class Code(Text):
             key = settings[0] if type(settings[0]) is tuple else (settings[0],)
             if not seen.shape and Ellipsis not in key:  # NumPy returns a scalar here
                 key = (*key, ...)
-            made = f"{base}[{self.expression(key)}]"
+            view = f"{base}[{self.expression(key)}]"
         elif call.op.name in ("expand_dims", "reshape"):
-            made = f"{base}.reshape({seen.shape})"
+            view = f"{base}.reshape({seen.shape})"
         elif method:
-            made = base + method.format(*map(self.expression, settings))
+            view = base + method.format(*map(self.expression, settings))
         else:
-            made = self.call(call)
+            view = self.call(call)
         if base in self.frame or x.number in self.program.constants:
             self.places[n] = f"w{n}"
-            self.frame[f"w{n}"] = made
+            self.frame[f"w{n}"] = view
         else:
-            self.add(f"v{n} = {made}")
+            self.add(f"v{n} = {view}")
 
     # ----- places of results -----
 
@@ -327,10 +327,10 @@ class Code(Text):
             if root in self.slots:
                 self.slots[n] = self.slots.pop(root)
             else:
-                self.made.add(n)
-                self.ours.add(n)
-                self.made.discard(root)
-                self.ours.discard(root)
+                self.per_call.add(n)
+                self.writable.add(n)
+                self.per_call.discard(root)
+                self.writable.discard(root)
         elif n in self.fresh or not _is_dense(seen) or (slot := self.slot(seen.nbytes)) is None:
             return self.anew(n, form)
         else:
@@ -351,7 +351,7 @@ class Code(Text):
         for x in form.reuse:
             root = self.root(x.number) if type(x) is Ref else -1
             if (
-                (root in self.ours or (root in self.slots and n not in self.fresh))
+                (root in self.writable or (root in self.slots and n not in self.fresh))
                 and self.last[root] == i
                 and self.may_overwrite(i, n, root)
             ):
@@ -368,8 +368,8 @@ class Code(Text):
             self.into(form, f"v{n}")
         else:
             return False
-        self.made.add(n)
-        self.ours.add(n)
+        self.per_call.add(n)
+        self.writable.add(n)
         return True
 
     def slot(self, nbytes: int) -> int | None:
@@ -407,7 +407,7 @@ class Code(Text):
         outputs = []
         for i, n in enumerate(self.program.outputs):
             x, root = self.place(n), self.root(n)
-            returned = root in self.made and self.fresh.get(root) == n
+            returned = root in self.per_call and self.fresh.get(root) == n
             if self.facts[n].kind == "array" and (not returned or n in self.program.outputs[:i]):
                 self.add(f"o{i} = array({x})")
                 x = f"o{i}"
@@ -438,11 +438,11 @@ class Code(Text):
         indent = "    "
         if self.frame:
             yield "    try:"
-            yield "        made = frames.pop()"
+            yield "        arrays = frames.pop()"
             yield "    except IndexError:"
-            yield "        made = frame()"
+            yield "        arrays = frame()"
             yield "    try:"
-            yield f"        {self.names()} = made"
+            yield f"        {self.names()} = arrays"
             indent *= 2
         for i, line in enumerate(self.body):
             if i == self.writing:
@@ -456,7 +456,7 @@ class Code(Text):
         if self.frame:
             yield "    finally:"
             yield "        if len(frames) < most:"
-            yield "            frames.append(made)"
+            yield "            frames.append(arrays)"
 
 
 def aligned(n: int) -> Any:

@@ -33,8 +33,8 @@ class Seen:
 
     def alike(self, other: Seen) -> bool:
         """Whether two arrays have the same elements at the same places of their memory."""
-        mine, theirs = ((x.shape, x.strides, x.dtype) for x in (self, other))
-        return mine == theirs
+        a, b = ((x.shape, x.strides, x.dtype) for x in (self, other))
+        return a == b
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ class Form:
 class Forms:
     """The forms of the calls of a program, from the properties of its values."""
 
-    def __init__(self, program: Program, facts: dict[int, Seen], own: Any) -> None:
-        self.program, self.facts, self.own = program, facts, own
+    def __init__(self, program: Program, facts: dict[int, Seen], backend: Any) -> None:
+        self.program, self.facts = program, facts
+        self.backend = backend  # the functions that the backend implements itself
 
     def of(self, call: Call, function: Any) -> Form | None:
         """The form of a call with the raw function `function`, or None if it has none."""
@@ -80,8 +81,9 @@ class Forms:
         if isinstance(function, np.ufunc):
             fits = function.signature is None and function.nout == 1
             return self.ufunc(function, *call.args) if fits else None
-        mine = name in OWN and self.own.get(name) is function and type(call.args[0]) is Ref
-        return OWN[name](self, call) if mine else None
+        if name in FORMS and self.backend.get(name) is function and type(call.args[0]) is Ref:
+            return FORMS[name](self, call)
+        return None
 
     def dtype(self, x: Ref | InArray) -> Any:
         return self.facts[x.number].dtype
@@ -265,7 +267,7 @@ def _scaled(f: Forms, call: Call) -> Form | None:
     return f.ufunc(np.multiply, call.args[0], call.args[1].value)
 
 
-OWN: dict[str, Maker] = {
+FORMS: dict[str, Maker] = {
     "astype": _astype,
     "clip": _clip,
     "mean": _mean,

@@ -11,7 +11,7 @@ from recorded_programs import recorded
 
 import multigrad as mg
 from multigrad import func
-from multigrad.backends.numpy_program import knowledge, uniform
+from multigrad.backends.numpy_program import evaluator, uniform
 from multigrad.dispatch.general import general
 from multigrad.extend import raw_namespace
 from multigrad.optimizing import optimized
@@ -29,7 +29,7 @@ X, Y, N, Z = (
 def names(f: Callable[..., Any] | Program, *args: Any) -> list[str]:
     """The calls that are left of a function, sin at the head of many, which makes a dense value."""
     program = f if isinstance(f, Program) else recorded(f, *args)
-    found = optimized(program, knowledge(raw_namespace("numpy"), program))
+    found = optimized(program, evaluator(raw_namespace("numpy"), program), uniform)
     return [step.op.name for step in found.steps if isinstance(step, Call)]
 
 
