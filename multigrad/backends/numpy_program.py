@@ -218,7 +218,7 @@ def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) ->
 
 
 def _copied(x: Any) -> Any:
-    return np.array(x) if isinstance(x, np.ndarray) else x
+    return np.array(x) if type(x) is np.ndarray else x
 
 
 def same_bits(a: Any, b: Any) -> bool:

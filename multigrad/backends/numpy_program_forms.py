@@ -81,9 +81,9 @@ class Forms:
         if isinstance(function, np.ufunc):
             fits = function.signature is None and function.nout == 1
             return self.ufunc(function, *call.args) if fits else None
-        if name in FORMS and self.backend.get(name) is function and type(call.args[0]) is Ref:
-            return FORMS[name](self, call)
-        return None
+        x = call.args[0]
+        mine = name in FORMS and self.backend.get(name) is function
+        return FORMS[name](self, call) if mine and type(x) is Ref and self.dtype(x) else None
 
     def dtype(self, x: Ref | InArray) -> Any:
         return self.facts[x.number].dtype
@@ -227,6 +227,8 @@ def _pow(f: Forms, call: Call) -> Form | None:
         return f.ufunc(known, x)
     if by in (3, 4) and dtype.itemsize > 2:
         args = np.multiply, f.operand(x, dtype), np.square
+        if dtype.kind == "c":  # the second statement would write over its operand
+            return None
         if by == 3:
             return Form(("{0}({1}, {1}, {to})", "{0}({to}, {1}, {to})"), args)
         return Form(("{0}({1}, {1}, {to})", "{2}({to}, {to})"), args, "", (x,))
