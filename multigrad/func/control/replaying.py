@@ -28,7 +28,7 @@ from ...program import Call, Missed, Program, Torn, Write
 from .arguments import form
 from .bodies import Body
 
-ARENA = 64 << 20
+ARENA = 16 << 20
 """How many bytes a program may keep between steps."""
 FEWEST = 5
 """The least number of steps for which a body is recorded. For fewer, calling it is faster."""
