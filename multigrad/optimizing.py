@@ -32,6 +32,9 @@ from .registry import OPS
 LARGEST = 1 << 16
 """The largest number of elements of a result of constants that is kept."""
 
+COPIES = frozenset(("copy_slices", "setitem"))
+"""Operations that copy an array without gaps, and change the copy."""
+
 CHECKS = frozenset(("known_index", "refuse"))
 """Operations that raise errors of the function. They stay even if their result is not needed."""
 
@@ -166,7 +169,7 @@ class _Pass:
             self.made[call.outs[0]] = call
             if op.name == "broadcast_to":
                 self.broadcast.add(call.outs[0])
-            if op.chapter == "elementwise" and not op.view:
+            if op.name in COPIES or (op.chapter == "elementwise" and not op.view):
                 self.dense.add(call.outs[0])
 
     def renamed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -33,10 +33,7 @@ from .numpy_program_code import Code
 from .numpy_program_forms import Seen
 
 STRIDES = 8
-"""The number of stride combinations of inputs for which a program has code.
-
-For other strides the operations run one by one.
-"""
+"""For how many combinations of strides a program has code; for others it runs one by one."""
 
 
 def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
@@ -62,10 +59,10 @@ def evaluator(xp: Any, program: Program) -> Evaluate:
 def uniform(x: Any) -> Any:
     """The scalar that fills an array, or None.
 
-    An array in no order that a Spec names might decide the order in memory of a result.
+    An array of three axes might decide the order in memory of a result that no Spec names.
     """
     x = np.asarray(x)
-    ordered = x.flags.forc or sum(map(bool, x.strides)) < 2
+    ordered = (x.flags.forc and x.ndim < 3) or sum(map(bool, x.strides)) < 2
     if not (0 < x.size <= LARGEST and ordered) or x.dtype.kind not in "fiu":
         return None
     first = x[(0,) * x.ndim]

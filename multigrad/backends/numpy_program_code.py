@@ -87,9 +87,9 @@ class Code(Text):
         self.boxes: dict[int, str] = {}
         self.per_call: set[int] = set()
         self.writable: set[int] = set()
-        forms = Forms(program, facts, xp._backend.functions)
+        self.maker = Forms(program, facts, xp._backend.functions)
         self.forms = [
-            forms.of(step, self.function(step)) if isinstance(step, Call) else None
+            self.maker.of(step, self.function(step)) if isinstance(step, Call) else None
             for step in program.steps
         ]
         self.plan()
@@ -164,17 +164,13 @@ class Code(Text):
 
     def is_view(self, call: Call) -> bool:
         """Whether the result of a call is a view that NumPy or this backend makes."""
-        n, name, function = call.outs[0], call.op.name, self.function(call)
-        library = str(getattr(function, "__module__", "")).partition(".")[0]
+        n = call.outs[0]
         return (
-            name in VIEWS
+            call.op.name in VIEWS
             and self.facts[n].kind == "array"
             and self.root(n) != n
             and taken(call.args) == [getattr(call.args[0], "number", -1)]
-            and (
-                self.xp._backend.functions.get(name) is function
-                or library in ("numpy", "array_api_compat", "_operator")
-            )
+            and self.maker.is_usual(call, self.function(call))
         )
 
     def may_overwrite(self, i: int, n: int, root: int) -> bool:
@@ -374,7 +370,9 @@ class Code(Text):
 
     def slot(self, nbytes: int) -> int | None:
         """A place in the arena, free or new, or None if there is no room."""
-        size = -(-nbytes // LINE) * LINE
+        # large sizes are rounded up by at most an eighth, so that a place fits more often
+        grain = max(LINE, 1 << max(0, nbytes.bit_length() - 4))
+        size = -(-nbytes // grain) * grain
         fitting = [s for s, slots in self.free.items() if size <= s <= 2 * size and slots]
         if fitting:
             return self.free[min(fitting)].pop()

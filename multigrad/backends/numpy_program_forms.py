@@ -81,9 +81,17 @@ class Forms:
         if isinstance(function, np.ufunc):
             fits = function.signature is None and function.nout == 1
             return self.ufunc(function, *call.args) if fits else None
+        if name in ("zeros_like", "ones_like") and self.is_usual(call, function):
+            return Form((f"{{to}}.fill({int(name == 'ones_like')})",), ())
         x = call.args[0]
         mine = name in FORMS and self.backend.get(name) is function
         return FORMS[name](self, call) if mine and type(x) is Ref and self.dtype(x) else None
+
+    def is_usual(self, call: Call, function: Any) -> bool:
+        """Whether a function is that of NumPy or of this backend, and none that replaces it."""
+        library = str(getattr(function, "__module__", "")).partition(".")[0]
+        usual = "numpy", "array_api_compat", "_operator"
+        return library in usual or self.backend.get(call.op.name) is function
 
     def dtype(self, x: Ref | InArray) -> Any:
         return self.facts[x.number].dtype

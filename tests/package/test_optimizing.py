@@ -106,6 +106,11 @@ DIFFERENT: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {
         T,
         ["permute_dims", "sin", "multiply", "sum"],
     ),
+    "ones of three axes": (
+        lambda x: mg.sum(np.ones((4, 2, 3)) * mg.sin(mg.permute_dims(x, (2, 0, 1)))),
+        T,
+        ["permute_dims", "sin", "multiply", "sum"],
+    ),
     "two results": (lambda x: (mg.sin(x), mg.sin(x)), X, ["sin", "sin"]),
     "a result and what is equal": (lambda x: [y := mg.sin(x), y * 1], X, ["sin", "multiply"]),
 }
