@@ -3,11 +3,11 @@
 One pass goes from the first step to the last. A second pass goes back and drops the calls whose
 results are not needed. A call is dropped or replaced only if the result keeps its values, its dtype
 and its order in memory. Zeros of different signs are different values; the payload of a nan may
-change. The order in memory matters because it decides the order in which a sum is taken. A backend
-may know the strides of values. Otherwise the order is known for the result of an elementwise
-operation (a *dense* value): its strides are those of its operands without gaps.
+change. The order in memory matters because it decides the order in which a sum is taken. It is the
+recorded one for the result of an elementwise operation (a *dense* value), whose strides have no
+gaps.
 
-- Calls of constants are carried out, if the backend can (`Knowledge.evaluate`).
+- Calls of constants are carried out, if the backend can (`evaluate`).
 - A call that repeats the operation and the arguments of an earlier call is replaced by that call.
 - x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x and -(-x) become x. So do changes of
   dtype, shape or order without effect.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import copysign, prod
 from typing import Any
 
@@ -32,9 +32,8 @@ from .registry import OPS
 LARGEST = 1 << 16
 """The largest number of elements of a result of constants that is kept."""
 
-
-def _none(*_: Any) -> None:
-    return None
+COPIES = frozenset(("copy_slices", "setitem"))
+"""Operations that copy an array without gaps, and change the copy."""
 
 
 def taken(args: tuple[Any, ...]) -> list[int]:
@@ -52,45 +51,26 @@ def taken(args: tuple[Any, ...]) -> list[int]:
     return numbers
 
 
-@dataclass(frozen=True)
-class Knowledge:
-    """The knowledge of a backend about its arrays.
+Evaluate = Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]
+
+
+def optimized(
+    program: Program,
+    evaluate: Evaluate | None = None,
+    uniform: Callable[[Any], Any] | None = None,
+) -> Program:
+    """Return a program with the inputs, outputs, guards and writes of `program`, in fewer calls.
 
     evaluate  given a Call and the values of its arguments, the tuple of its outputs. None, or an
               error, if the call has to stay in the program
     uniform   the Python scalar that every element of a constant equals. None if they differ, or if
-              the constant might decide the order in memory of a result
-    alike     whether two values have the same shape, dtype and strides. It returns None if this is
-              unknown
+              the constant might decide the order in memory of a result that no Spec names
     """
-
-    evaluate: Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None] = _none
-    uniform: Callable[[Any], Any] = _none
-    alike: Callable[[int, int], bool | None] = _none
-
-
-def optimized(program: Program, knowledge: Knowledge | None = None) -> Program:
-    """Return a program with the inputs, outputs, guards and writes of `program`, in fewer calls."""
-    return renamed(program, knowledge)[0]
-
-
-def renamed(
-    program: Program, knowledge: Knowledge | None = None
-) -> tuple[Program, dict[int, int], dict[int, int]]:
-    """`optimized`, with tables of the values that it replaced and made.
-
-    Returns the program and two tables. The first maps each replaced value to its replacement. The
-    second maps each new value to an old value with the same shape, dtype and order in memory.
-    """
-    pass_ = _Pass(program, knowledge or Knowledge())
+    pass_ = _Pass(program, evaluate, uniform)
     for step in program.steps:
         pass_.take(step)
     outputs = tuple(map(pass_.named, program.outputs))
-    return (
-        live(Program(program.inputs, pass_.constants, pass_.specs, pass_.steps, outputs)),
-        pass_.names,
-        pass_.made_like,
-    )
+    return live(Program(program.inputs, pass_.constants, pass_.specs, pass_.steps, outputs))
 
 
 def live(program: Program) -> Program:
@@ -112,13 +92,14 @@ def live(program: Program) -> Program:
 class _Pass:
     """The state of the pass before a step: the steps so far, and the origin of each value.
 
-    names      the value that replaces a replaced value
-    made       the call that made a value, if a rule may ask for it
-    made_like  for each new value an old one of its shape, dtype and order in memory
+    names  the value that replaces a replaced value
+    made   the call that made a value, if a rule may ask for it
     """
 
-    def __init__(self, program: Program, knowledge: Knowledge) -> None:
-        self.program, self.knowledge = program, knowledge
+    def __init__(
+        self, program: Program, evaluate: Evaluate | None, uniform: Callable[[Any], Any] | None
+    ) -> None:
+        self.program, self.evaluate, self.uniform = program, evaluate, uniform
         self.specs, self.constants = dict(program.specs), dict(program.constants)
         self.outputs = set(program.outputs)
         self.steps: list[Call | Guard | Write] = []
@@ -127,7 +108,6 @@ class _Pass:
         self.guards: set[Any] = set()
         self.made: dict[int, Call] = {}
         self.dense: set[int] = set()
-        self.made_like: dict[int, int] = {}
         self.next = max(program.specs, default=-1) + 1
         self.used = Counter(
             n
@@ -186,7 +166,7 @@ class _Pass:
             self.made[call.outs[0]] = call
             if op.name == "broadcast_to":
                 self.broadcast.add(call.outs[0])
-            if op.chapter == "elementwise" and not op.view:
+            if op.name in COPIES or (op.chapter == "elementwise" and not op.view):
                 self.dense.add(call.outs[0])
 
     def renamed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -220,15 +200,15 @@ class _Pass:
     def folded(self, call: Call) -> bool:
         """Carry out a call of constants, and return whether that was possible."""
         constants = self.constants
+        if self.evaluate is None or call.op.about.checks:
+            return False
         for n in taken(call.args):
             if n not in constants:
                 return False
-        if call.op.about.checks:
-            return False
         if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
             return False
         try:
-            outs = self.knowledge.evaluate(call, _given(call.args, constants))
+            outs = self.evaluate(call, filled(call.args, constants))
         except Exception:  # the program raises it when it runs
             return False
         if outs is None:
@@ -242,10 +222,10 @@ class _Pass:
         """The Python scalar that every element of an operand equals, or None if unknown."""
         if type(x) is not Ref:
             return x if type(x) in (bool, int, float, complex) else None
-        if x.number not in self.constants:
+        if x.number not in self.constants or self.uniform is None:
             return None
         if x.number not in self.scalars:
-            self.scalars[x.number] = self.knowledge.uniform(self.constants[x.number])
+            self.scalars[x.number] = self.uniform(self.constants[x.number])
         return self.scalars[x.number]
 
     def same(self, x: Any, out: int) -> bool:
@@ -259,18 +239,8 @@ class _Pass:
 
     def alike(self, x: Any, out: int) -> bool:
         """Whether `x` and an elementwise result of it have equal shape, dtype and memory order."""
-        if not self.same(x, out):
-            return False
-        known = self.knowledge.alike(x.number, out)
-        return x.number in self.dense if known is None else known
-
-    def views_itself(self, x: Any, call: Call) -> bool:
-        """Whether a view of all of `x` is an object of the same kind.
-
-        A view of a NumPy scalar is an array, which the program may return.
-        """
-        out = call.outs[0]
-        return self.specs[out].shape != () or self.knowledge.alike(x.number, out) is not False
+        orders = self.specs[x.number].order, self.specs[out].order
+        return x.number in self.dense and self.same(x, out) and orders[0] == orders[1]
 
     def negated(self, x: Any) -> Any:
         """The operand y of an `x` that is -y, if it has the order in memory of `x`."""
@@ -299,7 +269,7 @@ class _Pass:
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
                 n, self.next = self.next, self.next + 1
-                self.specs[n], self.made_like[n] = self.specs[x.number], x.number
+                self.specs[n] = self.specs[x.number]
                 self.steps.append(
                     replace(
                         made, args=(y, made.args[1]) if i == 0 else (made.args[0], y), outs=(n,)
@@ -338,7 +308,7 @@ class _Pass:
                 made is not None
                 and type(other) is Ref
                 and self.specs[other.number].shape == shape
-                and (other.number in self.dense or self.knowledge.alike(other.number, call.outs[0]))
+                and other.number in self.dense
                 and self.specs[made.args[0].number].dtype == self.specs[other.number].dtype
             ):
                 args[i] = made.args[0]
@@ -349,9 +319,10 @@ class _Pass:
         )
 
 
-def _given(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
+def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
+    """The arguments of a call, with values in the place of Refs."""
     return tuple(
-        values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x
+        values[x.number] if type(x) is Ref else filled(x, values) if type(x) is tuple else x
         for x in args
     )
 
@@ -469,16 +440,21 @@ def _cast(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
     return x if copies is False else p.stays(x, call)
 
 
+def _has_axes(p: _Pass, call: Call) -> bool:
+    """Whether a view is what it views: one of a NumPy scalar, without axes, is an array."""
+    return p.specs[call.outs[0]].shape != ()
+
+
 def _unchanged(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
     """A view of all of `x` in its shape."""
     if "copy" in call.op.roles and settings[list(call.op.roles).index("copy") - 1]:
         return None
-    return x if p.same(x, call.outs[0]) and p.views_itself(x, call) else None
+    return x if p.same(x, call.outs[0]) and _has_axes(p, call) else None
 
 
 def _permuted(p: _Pass, call: Call, x: Any, axes: Any) -> Any:
     trivial = type(axes) is tuple and axes == tuple(range(len(axes)))
-    return x if trivial and p.views_itself(x, call) else None
+    return x if trivial and _has_axes(p, call) else None
 
 
 RULES: dict[str, Callable[..., Any]] = {

@@ -26,9 +26,10 @@ may call it at once, and so may a call inside of another call. These rules hold:
   not overlap other inputs, and are writable. If arrays are immutable, programs have no Writes: the
   values are outputs.
 
-`run` may have the attributes `source` (text), `memory` (the bytes that it keeps between calls) and
-`exact`. `exact` is False if it rounds differently than the single operations do, as a compiler that
-fuses operations does.
+`run` may have the attributes `source` (text), `memory` (the bytes that it keeps between calls),
+`exact` and `at`. `exact` is False if it rounds differently than the single operations do, as a
+compiler that fuses operations does. `at(*inputs)` is a function that does the same as `run`, and
+faster, for inputs of the classes, shapes and memory layouts of these.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from multigrad import extend, func
-from multigrad.backends import numpy_program as kernel
-from multigrad.backends.numpy_program import Code, Replay, text_of
-from multigrad.backends.numpy_program_trial import Seen, same_bits
+from multigrad.backends.numpy_program import Replay, compiled, function_of_code, same_bits, trial
+from multigrad.backends.numpy_program_code import Code
 from multigrad.program import Program
 
 
@@ -34,7 +33,7 @@ def replay(f: Callable[..., Any] | Program, *args: Any, arena: int = 64 << 20) -
         extend.raw_namespace("numpy"), program, arena=arena
     )
     run(*map(copied, args))
-    assert all(code is not None for code in run._codes.values()), (
+    assert run._one_by_one not in run._codes.values(), (
         "the code gave other results than the operations one by one"
     )
     return run
@@ -58,24 +57,50 @@ def copied(x: Any) -> Any:
     return made
 
 
+class Poisoning(Code):
+    """Code that fills memory with nonsense once it must not be read, so that a read shows."""
+
+    def release(self, root: int) -> None:
+        slot = self.slots.get(root)
+        super().release(root)
+        if slot is not None:
+            self.frame[f"z{slot}"] = f"m{slot}"
+            self.add(f"z{slot}.fill(255)")
+
+
+Run = Callable[..., tuple[Any, ...]]
+
+
 @dataclass
 class Poisoned:
     """The code of a program, and that which fills memory with nonsense once it is free, as
     functions of the inputs.
     """
 
-    code: Code
-    poisoned: Code
-    one_by_one: Callable[[Sequence[Any]], tuple[Any, ...]]
+    code: Run
+    poisoned: Run
+    one_by_one: Run
 
 
 def poisoned(program: Program, args: Sequence[Any], arena: int = 64 << 20) -> Poisoned:
     xp = extend.raw_namespace("numpy")
-    run = kernel.compiled(xp, program, arena=arena)
-    facts: dict[int, Seen] = {}
-    run._trial.run(list(map(copied, args)), facts)
-    texts = [text_of(xp, run._trial, facts, arena, poison) for poison in (False, True)]
-    return Poisoned(Code(texts[0]), Code(texts[1]), lambda inputs: run._trial.run(inputs)[0])
+    run = compiled(xp, program, arena=arena)
+    given = list(map(copied, args))
+    _, facts = trial(xp, run._program, given)
+
+    def changed(*inputs: Any) -> Any:
+        raise AssertionError("a value has another layout than at the trial")
+
+    codes = [
+        function_of_code(cls(xp, run._program, facts, given, arena), changed)
+        for cls in (Code, Poisoning)
+    ]
+
+    def one_by_one(*inputs: Any) -> tuple[Any, ...]:
+        values, _ = trial(xp, program, inputs)
+        return tuple([values[n] for n in program.outputs])
+
+    return Poisoned(codes[0], codes[1], one_by_one)
 
 
 def check(f: Callable[..., Any] | Program, *args: Any, arena: int = 64 << 20) -> None:
@@ -85,15 +110,15 @@ def check(f: Callable[..., Any] | Program, *args: Any, arena: int = 64 << 20) ->
     program = f if isinstance(f, Program) else recorded(f, *args)
     p = poisoned(program, args, arena)
     given = list(map(copied, args))
-    expected = p.one_by_one(given)
+    expected = p.one_by_one(*given)
     for code in (p.poisoned, p.code):
-        first = code(given)
+        first = code(*given)
         before = [np.array(x) for x in first]
         assert_same(first, expected)
         if all(type(x) is np.ndarray for x in given):
-            code([copied(x) if x.dtype.kind not in "fc" else other(x) for x in given])
+            code(*[copied(x) if x.dtype.kind not in "fc" else other(x) for x in given])
         assert_same(before, [np.array(x) for x in first])
-        assert_same(code(given), expected)
+        assert_same(code(*given), expected)
         arrays = [x for x in first if type(x) is np.ndarray]
         held = [
             *(x for x in given if type(x) is np.ndarray),

@@ -149,8 +149,7 @@ def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
     The default calls its operations one by one. `arena` is the number of bytes that it may keep
     between calls.
     """
-    # imported here: it needs the raw namespace, which needs this module
-    from .straight import compiled
+    from .straight import compiled  # few programs need it
 
     return compiled(xp, program)
 

@@ -1,33 +1,39 @@
 """NumPy: programs as straight-line code.
 
-The first call with inputs of given strides runs the operations one by one and records the
-properties of each result (numpy_program_trial.py). Then Python code is written for those strides:
-ufuncs with `out=`, in an arena planned by liveness, on views that are made once
-(numpy_program_code.py). The code runs beside that first call. If its results are equal to the last
-bit it is used from then on; otherwise the operations always run one by one.
+The first call with inputs of given strides is a trial: it runs the operations one by one and notes
+the properties of each result. Then Python code is written for those strides: ufuncs with `out=`, in
+an arena planned by liveness, on views that are made once (numpy_program_code.py). The code is used
+if its results are equal to those of the trial to the last bit; otherwise the operations run one by
+one (straight.py).
 """
 
 from __future__ import annotations
 
-import linecache
-import weakref
 from collections.abc import Callable, Sequence
-from types import CodeType, TracebackType
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .. import optimizing
-from ..program import Call, Missed, Program, Torn, function_of
-from .numpy_program_code import Changed, written
-from .numpy_program_frame import Text
-from .numpy_program_trial import Seen, Trial, copied, same_bits, seen, store
+from ..optimizing import LARGEST, Evaluate, filled, live, optimized
+from ..program import (
+    Call,
+    Guard,
+    Missed,
+    Program,
+    Write,
+    compatible,
+    function_of,
+    functions_of,
+    got,
+    refs,
+)
+from . import straight
+from .numpy_program_code import Code
+from .numpy_program_forms import Seen
 
 STRIDES = 8
-"""The number of stride combinations of inputs for which a program has code.
-
-For other strides the operations run one by one.
-"""
+"""For how many combinations of strides a program has code; for others it runs one by one."""
 
 
 def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
@@ -35,12 +41,12 @@ def compiled(xp: Any, program: Program, *, arena: int) -> Replay:
 
     The limit holds for inputs of given strides. See `multigrad/program.py`.
     """
-    return Replay(xp, optimizing.live(program), arena)
+    return Replay(xp, live(program), arena)
 
 
-def _evaluator(
-    xp: Any, program: Program
-) -> Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]:
+def evaluator(xp: Any, program: Program) -> Evaluate:
+    """The function that carries out calls of constants while a program is optimized."""
+
     def evaluate(call: Call, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         with np.errstate(all="raise"):  # a warning must be repeated at each call
             result = function_of(xp, program, call)(*args)
@@ -51,50 +57,16 @@ def _evaluator(
 
 
 def uniform(x: Any) -> Any:
-    """The scalar that fills an array, or None."""
-    if x.size == 0 or x.size > optimizing.LARGEST:
+    """The scalar that fills an array, or None.
+
+    An array of three axes might decide the order in memory of a result that no Spec names.
+    """
+    x = np.asarray(x)
+    ordered = (x.flags.forc and x.ndim < 3) or sum(map(bool, x.strides)) < 2
+    if not (0 < x.size <= LARGEST and ordered) or x.dtype.kind not in "fiu":
         return None
     first = x[(0,) * x.ndim]
-    if (
-        x.dtype.kind not in "fiu"
-        or not (x == first).all()
-        or (x.dtype.kind == "f" and (np.signbit(x) != np.signbit(first)).any())
-    ):
-        return None
-    return first.item()
-
-
-def text_of(
-    xp: Any, trial: Trial, facts: dict[int, Seen], arena: int, poison: bool = False
-) -> Text:
-    """The code of a program, from its trial."""
-
-    def alike(n: int, m: int) -> bool:
-        return facts[n].kind == facts[m].kind and facts[n].alike(facts[m])
-
-    knowledge = optimizing.Knowledge(_evaluator(xp, trial.program), uniform, alike)
-    program, names, new = optimizing.renamed(trial.program, knowledge)
-    known = {
-        n: Seen(s.kind, s.root, s.shape, s.dtype, s.strides, s.nbytes) for n, s in facts.items()
-    }
-    known |= {
-        n: Seen("array", n, known[m].shape, known[m].dtype, known[m].strides, known[m].nbytes)
-        for n, m in new.items()
-    }
-    known |= {n: seen(n, x) for n, x in program.constants.items()}
-    for s in known.values():
-        while s.root in names:
-            s.root = known[names[s.root]].root
-    functions = dict(zip(map(id, trial.program.steps), trial.functions, strict=True))
-    left = [
-        functions[id(step)]
-        if id(step) in functions
-        else function_of(xp, program, step)
-        if isinstance(step, Call)
-        else None
-        for step in program.steps
-    ]
-    return written(xp, program, left, known, arena, poison)
+    return first.item() if same_bits(x, np.broadcast_to(first, x.shape)) else None
 
 
 class Replay:
@@ -103,145 +75,163 @@ class Replay:
     exact = True
 
     def __init__(self, xp: Any, program: Program, arena: int) -> None:
-        self._program, self._arena = program, arena
-        self._xp, self._trial = xp, Trial(xp, program)
-        self._codes: dict[Any, Code | None] = {}
-        self._last: tuple[Any, Code | None] = None, None  # the last strides
+        self._xp, self._recorded, self._arena = xp, program, arena
+        self._program = optimized(program, evaluator(xp, program), uniform)
+        self._codes: dict[Any, Callable[..., tuple[Any, ...]]] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        key = tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
-        known, code = self._last
-        if key != known:
-            if key not in self._codes:
-                return self._first(key, inputs)
-            code = self._codes[key]
-            self._last = key, code
-        if code is not None:
-            try:
-                return code(inputs)
-            except Changed:
-                pass
-        outputs, writes = self._trial.run(inputs)
-        store(writes)
-        return outputs
+        key = _layout(inputs)
+        run = self._codes.get(key)
+        if run is None and len(self._codes) < STRIDES:
+            return self._first(key, inputs)
+        return (run or self._one_by_one)(*inputs)
 
-    def steady(self, *inputs: Any) -> Callable[..., tuple[Any, ...]] | None:
-        """A faster runner for inputs that always have these strides, one call at a time, or None.
+    def at(self, *inputs: Any) -> Callable[..., tuple[Any, ...]]:
+        """The code for inputs of these strides, which does not compare them."""
+        return self._codes.get(_layout(inputs), self)
 
-        It does not check strides, and has its own frame.
-        """
-        code = self._codes.get(
-            tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
-        )
-        return None if code is None else code.steady(self)
+    @cached_property
+    def _one_by_one(self) -> Callable[..., tuple[Any, ...]]:
+        return straight.compiled(self._xp, self._recorded)
 
     def _first(self, key: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Run the operations one by one, and make the code for inputs of these strides."""
-        facts: dict[int, Seen] | None = {} if len(self._codes) < STRIDES else None
-        outputs, writes = self._trial.run(inputs, facts)
-        if facts is not None:
-            code = Code(text_of(self._xp, self._trial, facts, self._arena), self._arena)
-            self._codes[key] = code if _holds(code, inputs, outputs, writes) else None
-        store(writes)
-        return outputs
+        """Write the code for inputs of these strides, and compare it with a trial."""
+        arguments = dict(zip(self._program.inputs, inputs, strict=True))
+        with np.errstate(all="ignore"):
+            values, _ = trial(self._xp, self._recorded, inputs)
+            _, facts = trial(self._xp, self._program, inputs)
+            code = Code(self._xp, self._program, facts, inputs, self._arena)
+            run = function_of_code(code, self._one_by_one)
+        writes = [step for step in self._recorded.steps if isinstance(step, Write)]
+        targets = [np.asarray(arguments[w.target]) for w in writes]
+        before = [np.array(x) for x in targets]
+        expected = [
+            *(_copied(values[n]) for n in self._recorded.outputs),
+            *(np.array(values[w.value]) for w in writes),
+        ]
+        outputs = run(*inputs)
+        if all(map(same_bits, [*outputs, *targets], expected)):
+            self._codes[key] = run
+            return outputs
+        for target, x in zip(targets, before, strict=True):
+            target[...] = x
+        self._codes[key] = self._one_by_one
+        return self._one_by_one(*inputs)
 
     @property
     def source(self) -> str:
-        """The code for the first strides; before the first call, the operations."""
-        for code in self._codes.values():
-            if code is not None:
-                return code.text.source
-        return "\n".join(map(str, self._program.steps))
+        """The code for the first strides; before the first call, the operations one by one."""
+        first: Any = next(iter(self._codes.values()), self._one_by_one)
+        return str(first.source)
 
     @property
     def memory(self) -> int:
         """The bytes that frames hold between calls."""
-        return sum(
-            code.text.nbytes * len(code.frames) for code in self._codes.values() if code is not None
-        )
+        runs: list[Any] = [run for run in self._codes.values() if run is not self._one_by_one]
+        return sum(run.nbytes * len(run.frames) for run in runs)
 
 
-def _holds(
-    code: Code, inputs: Sequence[Any], outputs: Sequence[Any], writes: Sequence[tuple[Any, Any]]
-) -> bool:
-    """Whether the code gives the same outputs and writes as the operations one by one."""
-    targets = {id(target): copied(target) for target, _ in writes}
-    try:
-        with np.errstate(all="ignore"):
-            results = code(tuple(targets.get(id(x), x) for x in inputs))
-    except Exception:  # any exception: the operations one by one did not raise it
-        return False
-    return all(map(same_bits, results, outputs)) and all(
-        same_bits(targets[id(target)], copied(np.asarray(x))) for target, x in writes
-    )
+def _layout(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([x.strides if type(x) is np.ndarray else type(x) for x in inputs])
 
 
-class Code:
-    """Code for inputs of given strides, and the frames of its callers, in which it computes.
+def function_of_code(code: Code, changed: Any) -> Callable[..., tuple[Any, ...]]:
+    """The function that a Code writes.
 
-    It keeps as many frames as the arena has room for.
+    It calls `changed` if a value has another kind or layout than at the trial.
+
+    frames  the arrays that callers compute in, which wait for the next call: those of one call, of
+            simultaneous calls, and of calls inside of a call, as far as the arena has room
+    nbytes  the size of one
     """
-
-    __slots__ = ("frames", "function", "most", "text")
-
-    def __init__(self, text: Text, arena: int = 0) -> None:
-        self.text = text
-        self.most = max(1, arena // max(text.nbytes, 1))
-        file = f"<multigrad program {id(self):x}>"
-        made = compile(text.source, file, "exec")
-        exec(made, text.scope)
-        self.function: Callable[..., tuple[Any, ...]] = text.scope.pop("program")
-        linecache.cache[file] = len(text.source), None, text.source.splitlines(keepends=True), file
-        first = next(constant for constant in made.co_consts if isinstance(constant, CodeType))
-        weakref.finalize(first, linecache.cache.pop, file, None).atexit = False
-        self.frames = [text.first]
-
-    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        try:
-            frame = self.frames.pop()
-        except IndexError:  # another call is running
-            frame = self.text.frame()
-        try:
-            return self.function(frame, *inputs)
-        except (Missed, Changed):
-            raise
-        except BaseException as error:
-            self.torn(error)
-            raise
-        finally:
-            if len(self.frames) < self.most:
-                self.frames.append(frame)
-
-    def torn(self, error: BaseException) -> None:
-        """Raise Torn if an error occurred after the first write had begun."""
-        if self.text.store and _line(error.__traceback__, self.function) >= self.text.store:
-            raise Torn(error) from error
-
-    def steady(self, otherwise: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-        """The code with its own frame, for one caller.
-
-        It calls `otherwise` if a result has another layout than in the trial.
-        """
-        function, frame, torn = self.function, self.text.frame(), self.torn
-
-        def run(*inputs: Any) -> tuple[Any, ...]:
-            try:
-                return function(frame, *inputs)
-            except Missed:
-                raise
-            except Changed:
-                return otherwise(*inputs)
-            except BaseException as error:
-                torn(error)
-                raise
-
-        return run
+    lines, frames = list(code.lines()), list[Any]()  # the lines decide what a frame has
+    most = max(1, code.arena // max(code.nbytes, 1))
+    scope = code.scope | {"frames": frames, "most": most, "changed": changed}
+    making = list(code.frame_lines())
+    if making:
+        scope["frame"] = _function("frame", making, scope)
+    run = _function("run", lines, scope)
+    run.source = "\n".join([*making, *lines, ""])
+    run.frames, run.nbytes = frames, code.nbytes
+    return run  # type: ignore[no-any-return]
 
 
-def _line(traceback: TracebackType | None, function: Any) -> int:
-    """The line of the code at which an error occurred."""
-    while traceback is not None:
-        if traceback.tb_frame.f_code is function.__code__:
-            return traceback.tb_lineno
-        traceback = traceback.tb_next
-    return 0
+def _function(name: str, lines: list[str], scope: dict[str, Any]) -> Any:
+    """A function of this name in a scope of its own, which does not refer to it."""
+    scope = dict(scope)
+    exec(compile("\n".join(lines), "<multigrad program>", "exec"), scope)
+    return scope.pop(name)
+
+
+def seen(number: int, x: Any, root: int | None = None) -> Seen:
+    kind = type(x)
+    if kind is np.ndarray:
+        root = number if root is None else root
+        return Seen("array", root, x.shape, x.dtype, x.strides, x.nbytes)
+    if isinstance(x, np.generic):
+        return Seen("scalar", number, (), x.dtype)
+    return Seen("number" if kind in (int, float, complex, bool) else "other", number)
+
+
+def trial(
+    xp: Any, program: Program, inputs: Sequence[Any]
+) -> tuple[dict[int, Any], dict[int, Seen]]:
+    """Run a program operation by operation, and note the properties of all values.
+
+    Strides and sharing of memory follow from those of the inputs, so they are the same for all
+    inputs of the same strides. It returns the values that are left at the end, and the properties.
+    """
+    values = program.constants | dict(zip(program.inputs, inputs, strict=True))
+    facts = {n: seen(n, x) for n, x in values.items()}
+    last = straight.Text(xp, program).last_uses()
+    functions = functions_of(xp, program)
+    for i, step in enumerate(program.steps):
+        if isinstance(step, Call):
+            result = functions[i](*filled(step.args, values))  # type: ignore[misc]
+            outs = (result,) if step.op.outputs == () else tuple(result)
+            for n, x in zip(step.outs, outs, strict=True):
+                if n >= 0:
+                    values[n], facts[n] = x, seen(n, x, _root(step, x, values, facts))
+        elif isinstance(step, Guard):
+            answer = got(step.kind, values[step.value])
+            if not compatible(step.kind, step.expected, answer):
+                raise Missed(step, answer)
+        for n in last.get(i, ()):
+            del values[n]
+    return values, facts
+
+
+def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) -> int | None:
+    """The value that owns the memory of a result, if an operand does."""
+    if type(x) is not np.ndarray:
+        return None
+    for n in refs(step.args):
+        v = values[n]
+        if type(v) is np.ndarray and (
+            v is x or ((x.base is not None or v.base is not None) and np.may_share_memory(x, v))
+        ):
+            return facts[n].root
+    return None
+
+
+def _copied(x: Any) -> Any:
+    return np.array(x) if type(x) is np.ndarray else x
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two results are equal to the last bit, in dtype, shape and kind.
+
+    The payload of a nan does not count.
+    """
+    if type(a) is not type(b):
+        return False
+    if not isinstance(a, (np.ndarray, np.generic)):
+        return repr(a) == repr(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind == "c":
+        return same_bits(a.real, b.real) and same_bits(a.imag, b.imag)
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    same = ((a == b) & (np.signbit(a) == np.signbit(b))) | ((a != a) & (b != b))
+    return bool(same.all())

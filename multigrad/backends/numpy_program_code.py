@@ -1,601 +1,469 @@
-"""The text of a Python function for a program, and the arrays that it computes in.
+"""The text of the Python function that runs a program on NumPy arrays of given strides.
 
-They are made from the program and the results of its trial.
-
-    def program(frame, a0, a1):
-        b1, b2, v3 = frame
-        multiply(a0, a1, b1)
+    def frame():
+        m0 = aligned(80)
+        b0 = ndarray((10,), float64, m0, 0, (8,))
         ...
-        return t9,
+        return b0, s4
 
-Names: `a` an input, `k` a constant, `b` an array in the arena, `v` a view of one, `s` a cell for a
-NumPy scalar that is combined with arrays, `t` a value that is made at each call.
+    def run(v0, v1):
+        try: arrays = frames.pop()
+        except IndexError: arrays = frame()
+        try:
+            b0, s4 = arrays
+            multiply(v0, v1, b0)
+            ...
+            return v9,
+        finally: frames.append(arrays)
+
+Names: `b` an array in the arena, `w` a view that is made once, `s` an array for a NumPy scalar that
+is combined with arrays, `v` an input or a value that is made at each call, `c` a constant.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..program import (
-    Call,
-    Guard,
-    Missed,
-    Program,
-    Ref,
-    compatible,
-    is_on_numbers,
-    on_numbers,
-    refs,
-)
-from .numpy_program_forms import INFIX, VIEWS, Form, form, plain
-from .numpy_program_frame import (
-    LINE,
-    Memory,
-    Name,
-    Slot,
-    Text,
-    aligned,
-    buffer_in,
-    by_rows,
-    dense,
-    place,
-    seen_of,
-    slot_size,
-)
-from .numpy_program_plan import STATIC, Plan
-from .numpy_program_trial import Seen
+from ..optimizing import taken
+from ..program import Call, Guard, Program, Ref, Write, is_on_numbers
+from .numpy_program_forms import Form, Forms, InArray, Seen
+from .straight import Text
 
-FREED = 4096
+VIEWS: dict[str, str] = {
+    "broadcast_to": "",
+    "expand_dims": "",
+    "flip": "",
+    "getitem": "",
+    "imag": ".imag",
+    "linalg.diagonal": "",
+    "matrix_transpose": ".mT",
+    "moveaxis": "",
+    "permute_dims": ".transpose({})",
+    "real": ".real",
+    "reshape": "",
+    "squeeze": ".squeeze({})",
+}
+"""Operations whose view depends on the memory of the argument alone, with NumPy's attributes."""
+
+LARGE = 4096
 """The size in bytes from which an array that is made at each call is dropped early."""
-
-SCALARS = frozenset(("matmul", "max", "mean", "min", "prod", "sum"))
-"""Operations whose form also converts a scalar to an array."""
-
-
-class Changed(Exception):
-    """A result has another layout than in the trial."""
+LINE = 64
+"""Arrays in the arena begin at cache lines."""
 
 
-def written(
-    xp: Any,
-    program: Program,
-    functions: Sequence[Any],
-    facts: dict[int, Seen],
-    arena: int,
-    poison: bool = False,
-) -> Text:
-    """The code of a program.
+class Code(Text):
+    """The code while it is being written. If `nbytes`, the size of a frame, would exceed `arena`,
+    further arrays are made at each call.
 
-    If an arena for all of it would take more than `arena` bytes, the largest arrays are made at
-    each call.
-
-    poison  fill memory with invalid values once it must not be read,
-            so that a test can detect a read
+    last      the last step that reads the memory of a root
+    fresh     the roots that must be new at each call, because an output is the root itself or a
+              view of all of it: {root: output}. Any other output is copied
+    direct    the arguments that values are computed into: {value: argument}
+    slots     the places in the arena of the roots that are there
+    per_call  the roots that are made at each call; those in `writable` may be overwritten
     """
-    plan, limit = Plan(xp, program, facts), arena
-    while True:
-        writer = Code(plan, functions, limit, poison)
-        writer.write()
-        if writer.out.nbytes <= arena:
-            return writer.out
-        limit = min(limit, max(writer.out.slots) - 1) // 2
 
-
-class Code:
-    """The code while it is being written."""
-
-    def __init__(self, plan: Plan, functions: Sequence[Any], limit: int, poison: bool) -> None:
-        self.life, self.program, self.facts, self.own, self.raw = (
-            plan,
-            plan.program,
-            plan.facts,
-            plan.own,
-            plan.raw,
-        )
-        self.functions, self.limit, self.poison = functions, limit, poison
-        self.out = Text(
-            scope={
-                "changed": Changed,
-                "missed": Missed,
-                "compatible": compatible,
-                "array": np.array,
-                "empty": np.empty,
-                "zeros": np.zeros,
-                "ndarray": np.ndarray,
-            }
-        )
-        self.lines: list[str] = []
-        self.names: dict[int, str] = {}
-        self.memory: dict[int, Memory] = {}
-        self.consts: dict[Any, str] = {}
-        self.buffers: dict[Any, str] = {}
-        self.framed: set[str] = set()
-        self.boxes: dict[int, str] = {}
-        self.cast: dict[Any, str] = {}
+    def __init__(
+        self, xp: Any, program: Program, facts: dict[int, Seen], inputs: Sequence[Any], arena: int
+    ) -> None:
+        super().__init__(xp, program)
+        self.facts, self.inputs, self.arena = facts, inputs, arena
+        self.nbytes = 0
+        functions: Sequence[Any] = aligned, np.array, np.empty, np.ndarray, np.zeros
+        self.scope |= {f.__name__: f for f in functions}
+        self.scope |= dict.fromkeys(("changed", "frame", "arrays", "frames", "most", "run"))
+        self.body: list[str] = []
+        self.add = self.body.append
+        self.frame: dict[str, str] = {}  # the expressions of the arrays of a frame
+        self.writing = -1  # the line of the body that is the first to write an argument
+        self.slots: dict[int, int] = {}
+        self.sizes: list[int] = []
         self.free: dict[int, list[int]] = {}
-        self.line, self.at = "", 0
-        self.made: dict[str, Any] = {}  # the arrays of the first frame
-        self.slots: list[Any] = []
-        self.views: dict[int, list[str]] = {}
-        for n in self.program.inputs:
-            self.names[n], self.memory[n] = f"a{n}", Memory("input", n)
-        for n, x in self.program.constants.items():
-            self.names[n], self.memory[n] = self.const(x), Memory("constant")
+        self.buffers: dict[Any, str] = {}
+        self.boxes: dict[int, str] = {}
+        self.per_call: set[int] = set()
+        self.writable: set[int] = set()
+        self.maker = Forms(program, facts, xp._backend.functions)
+        self.forms = [
+            self.maker.of(step, self.function(step)) if isinstance(step, Call) else None
+            for step in program.steps
+        ]
+        self.plan()
 
-    # ----- names -----
+    # ----- how long memory is needed -----
 
-    def const(self, x: Any, name: str = "k") -> str:
-        key: Any = id(x)
-        if key not in self.consts:
-            if name == "k" or self.out.scope.get(name, x) is not x:
-                name = f"{name}{len(self.consts)}"
-            self.out.scope[name] = x
-            self.consts[key] = name
-            self.consts[name] = x  # keeps the object alive, so that its id stays unique
-        return self.consts[key]
+    def root(self, number: int) -> int:
+        return self.facts[number].root
 
-    def text(self, x: Any) -> str:
-        kind = type(x)
-        if kind is Ref:
-            return self.use(self.names[x.number])
-        if kind is tuple:
-            return f"({''.join(self.text(v) + ', ' for v in x)})"
-        if x is None or kind in (bool, int, str) or (kind is float and math.isfinite(x)):
-            return f"({x!r})" if kind in (int, float) and (x < 0 or x != x) else repr(x)
-        if kind is slice:
-            return (
-                self.const(x)
-                if any(isinstance(v, Ref) for v in (x.start, x.stop, x.step))
-                else self.slice_(x)
-            )
-        return "..." if x is Ellipsis else self.const(x)
+    def plan(self) -> None:
+        program, facts = self.program, self.facts
+        end = len(program.steps)
+        self.writes = [step for step in program.steps if isinstance(step, Write)]
+        self.reads = [
+            taken(step.args) if isinstance(step, Call) else [step.value] for step in program.steps
+        ]
+        self.last: dict[int, int] = {}
+        for i, (step, read) in enumerate(zip(program.steps, self.reads, strict=True)):
+            outs = [n for n in step.outs if n >= 0] if isinstance(step, Call) else []
+            self.last |= {self.root(n): end if isinstance(step, Write) else i for n in read}
+            for n in outs:
+                self.last.setdefault(self.root(n), i)
+        outputs = set(program.outputs)
+        self.last |= {self.root(n): end for n in outputs}
+        roots = Counter(map(self.root, outputs))
+        self.fresh = {
+            r: n
+            for n in outputs
+            if roots[r := self.root(n)] == 1
+            and facts[n].kind == "array"
+            and facts[n].nbytes == facts[r].nbytes
+            and 0 not in facts[n].strides
+        }
+        self.direct = self.computed_in_place()
+        self.dying: list[list[int]] = [[] for _ in range(end + 1)]
+        for root, i in self.last.items():
+            self.dying[i].append(root)
 
-    def slice_(self, x: slice) -> str:
-        key = "slice", repr(x)
-        if key not in self.consts:
-            self.consts[key] = self.const(x)
-        return self.consts[key]
+    def computed_in_place(self) -> dict[int, int]:
+        """The values that can be computed directly into an argument: {value: argument}.
 
-    def value(self, x: Any) -> Any:
-        return self.program.constants.get(x.number) if type(x) is Ref else None
-
-    def use(self, name: str) -> str:
-        if name in self.framed:
-            self.out.used[name] = None
-        return name
-
-    def array(self, x: Any, dtype: Any) -> str:
-        """An operand that a ufunc need not convert.
-
-        Numbers become 0-d arrays, where that changes neither value nor dtype of the result.
+        No step after that may raise, miss, or read the old value of the argument.
         """
-        if type(x) is Ref:
-            seen = self.facts[x.number]
-            if seen.kind == "scalar":
-                return self.use(self.box(x.number))
-            if (
-                seen.kind != "number"
-                or dtype is None
-                or dtype.kind not in "fc"
-                or self.program.specs[x.number].number not in (int, float)
+        steps, barrier, direct = self.program.steps, -1, dict[int, int]()
+        for i, step in enumerate(steps if self.writes else ()):
+            if isinstance(step, Guard) or (
+                isinstance(step, Call)
+                and self.forms[i] is None
+                and not is_on_numbers(self.program, step)
+                and not self.is_view(step)
             ):
-                return self.text(x)
-            number = x.number, dtype
-            if number not in self.cast:
-                name = self.cast[number] = f"n{x.number}_{len(self.cast)}"
-                self.add(f"{name} = array({self.text(x)}, {self.const(dtype, dtype.name)})")
-            return self.cast[number]
-        key = "number", repr(x), type(x), dtype
-        if key not in self.consts:
-            constant = _constant(x, dtype)
-            self.consts[key] = self.text(x) if constant is None else self.const(constant)
-        return self.consts[key]
+                barrier = i
+        at = {n: i for i, step in enumerate(steps) if isinstance(step, Call) for n in step.outs}
+        targets, values = (Counter(getattr(w, x) for w in self.writes) for x in ("target", "value"))
+        read = {self.root(n) for n in values}
+        for w in self.writes:
+            i, n, target = at.get(w.value, -1), w.value, w.target
+            if (
+                i > barrier
+                and targets[target] == values[n] == 1
+                and target not in read
+                and self.forms[i] is not None
+                and self.facts[n].kind == "array"
+                and self.root(n) == n
+                and n not in self.fresh
+                and self.facts[n].alike(self.facts[target])
+                and self.last.get(target, -1) <= i
+                and self.may_overwrite(i, n, target)
+            ):
+                direct[n] = target
+        return direct
 
-    def box(self, n: int) -> str:
-        """A cell in the frame for a scalar, filled."""
-        if n in self.program.constants:
-            self.boxes.setdefault(n, self.const(np.asarray(self.program.constants[n])))
-        if n not in self.boxes:
-            name = self.recipe(f"s{n}", place, (self.facts[n].dtype,))
-            self.boxes[n] = name
-            self.add(f"{self.use(name)}[()] = {self.names[n]}")
-        return self.boxes[n]
+    def is_view(self, call: Call) -> bool:
+        """Whether the result of a call is a view that NumPy or this backend makes."""
+        n = call.outs[0]
+        return (
+            call.op.name in VIEWS
+            and self.facts[n].kind == "array"
+            and self.root(n) != n
+            and taken(call.args) == [getattr(call.args[0], "number", -1)]
+            and self.maker.is_usual(call, self.function(call))
+        )
 
-    def recipe(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], made: Any = None
-    ) -> str:
-        self.made[name] = function(*args) if made is None else made
-        self.out.recipes.append((name, function, args))
-        self.framed.add(name)
-        return name
+    def may_overwrite(self, i: int, n: int, root: int) -> bool:
+        """Whether the result `n` of a call may overwrite the memory of `root`.
+
+        The call must not read it, or only as an operand at the same places. An array of one complex
+        number is not overwritten: NumPy has a separate loop for one element in place, which rounds
+        a product differently from the loop that makes a new array.
+        """
+        form, facts = self.forms[i], self.facts
+        read = {m for m in self.reads[i] if facts[m].root == root}
+        if not read:
+            return True
+        m = read.pop()
+        return (
+            not read
+            and form is not None
+            and Ref(m) in form.reuse
+            and facts[m].kind == "array"
+            and facts[m].alike(facts[n])
+            and facts[m].nbytes == facts[root].nbytes
+            and not (facts[m].dtype.kind == "c" and facts[m].nbytes == facts[m].dtype.itemsize)
+        )
 
     # ----- statements -----
 
-    def add(self, line: str) -> None:
-        self.lines.append(f"    {line}{self.line}")
-        self.line = ""
-
-    def write(self) -> None:
+    def lines(self) -> Iterator[str]:
+        last = self.last_uses()
+        for n, x in self.program.constants.items():
+            self.places[n] = self.name(x)
         for i, step in enumerate(self.program.steps):
-            self.at = i
-            self.line = f"  # {step.line}" if step.line else ""
+            begin = len(self.body)
             if isinstance(step, Call):
-                self.call(step)
+                self.take(i, step)
             elif isinstance(step, Guard):
-                self.guard(step)
-            for root in self.life.dying[i]:
+                self.add(self.guard(step))
+            if len(self.body) > begin:
+                self.body[begin] += self.comment(step.line)
+            for root in self.dying[i]:
                 self.release(root)
-        self.line = ""
+            dropped = [
+                self.place(n)
+                for n in last.get(i, ())
+                if self.root(n) in self.per_call and self.facts[self.root(n)].nbytes >= LARGE
+            ]
+            if dropped:
+                self.add(f"{' = '.join(dropped)} = None")
         self.finish()
+        return self.whole()
 
-    def call(self, step: Call) -> None:
-        n = step.outs[0] if step.outs else -1
+    def names(self) -> str:
+        """The arrays that a frame has, but for the memory that they lie in."""
+        names = [name for name in self.frame if name[0] != "m"]
+        return f"{', '.join(names)}{',' * (len(names) == 1)}"
+
+    def frame_lines(self) -> Iterator[str]:
+        """The function that makes a frame, if there is one."""
+        if self.frame:
+            yield "def frame():"
+            for name, x in self.frame.items():
+                yield f"    {name} = {x}"
+            yield f"    return {self.names()}"
+            yield ""
+
+    def take(self, i: int, call: Call) -> None:
+        n, form = call.outs[0] if call.outs else -1, self.forms[i]
         seen = self.facts.get(n)
-        name = step.op.name
-        if step.op.outputs != () or seen is None or seen.kind == "other":
-            self.plainly(step)
+        if call.op.outputs != () or seen is None or seen.kind == "other":
+            self.plainly(i, call)
         elif seen.kind != "array":
-            self.scalar(step)
-        elif (name in STATIC and self.static(step, seen)) or (
-            name in VIEWS and self.known(name) and self.view(step, seen)
-        ):
-            pass
-        elif (
-            seen.root != n
-            or (way := form(self, step, self.raw[self.at], self.own)) is None
-            or not self.place(step, way, seen)
-        ):
-            self.plainly(step)
+            if form is None or not form.fresh or any(type(x) is InArray for x in form.args):
+                self.plainly(i, call)
+            else:
+                self.add(f"v{n} = {self.filled(form, form.fresh)}")
+        elif self.is_view(call):
+            self.view(call)
+        elif self.root(n) != n or form is None or not self.formed(i, n, form):
+            self.plainly(i, call)
 
-    def known(self, name: str) -> bool:
-        """Whether a function is the backend's own or NumPy's, whose views are known."""
-        function = self.raw[self.at]
-        library = str(getattr(function, "__module__", "")).partition(".")[0]
-        return self.own.get(name) is function or library in (
-            "numpy",
-            "array_api_compat",
-            "_operator",
-        )
+    def filled(self, form: Form, text: str, to: str = "") -> str:
+        return text.format(*map(self.expression, form.args), to=to)
 
-    def guard(self, step: Guard) -> None:
-        x, k = self.text(Ref(step.value)), self.const(step)
-        if step.kind == "bool":
-            self.add(
-                f"if {'not ' if step.expected else ''}{x}: raise missed({k}, {not step.expected})"
-            )
-        elif step.kind == "int":
-            self.add(f"if int({x}) != {step.expected!r}: raise missed({k}, int({x}))")
-        elif step.kind == "type":
-            kind = self.const(step.expected)
-            self.add(f"if type({x}) is not {kind}: raise missed({k}, type({x}))")
-        elif step.kind == "shape":
-            self.add(f"if {x}.shape != {tuple(step.expected)!r}: raise missed({k}, {x}.shape)")
-        else:
-            self.add(
-                f"if not compatible({step.kind!r}, {self.const(step.expected)}, {x}): raise "
-                f"missed({k}, {x})"
-            )
+    def expression(self, x: Any) -> str:
+        if type(x) is InArray:
+            return self.box(x.number)
+        if type(x) is tuple and any(type(y) is slice for y in x) and not taken(x):
+            return self.name(x)
+        if isinstance(x, np.ufunc):
+            return self.name(x, x.__name__)
+        if isinstance(getattr(x, "__self__", None), np.ufunc):
+            return self.name(x, f"{x.__self__.__name__}_{x.__name__}")
+        if isinstance(x, np.dtype):
+            return self.name(x, x.name)
+        return super().expression(x)
 
-    def scalar(self, step: Call) -> None:
-        """A result that is a NumPy scalar or a number, computed by operators if possible."""
-        n, function = step.outs[0], self.raw[self.at]
-        if is_on_numbers(self.program, step):
-            function = on_numbers(step.op)
-        self.names[n] = f"t{n}"
-        if function in INFIX and len(step.args) == 2:
-            self.add(
-                f"t{n} = {self.text(step.args[0])} {INFIX[function]} {self.text(step.args[1])}"
-            )
-            return
-        way = (
-            form(self, step, function, self.own)
-            if step.op.name in SCALARS and self.facts[n].kind == "scalar"
-            else None
-        )
-        if way is not None and way.fresh:
-            self.add(f"t{n} = {way.fresh}")
-        else:
-            self.plainly(step)
+    def box(self, n: int) -> str:
+        """An array of the frame with the value of a NumPy scalar."""
+        if n not in self.boxes:
+            self.boxes[n] = f"s{n}"
+            self.frame[f"s{n}"] = f"zeros((), {self.expression(self.facts[n].dtype)})"
+            self.add(f"s{n}[()] = {self.place(n)}")
+        return self.boxes[n]
 
-    def static(self, step: Call, seen: Seen) -> bool:
-        """Make a result a constant if it depends only on the shape of an operand."""
-        x, n = step.args[0], step.outs[0]
-        if (
-            type(x) is not Ref
-            or any(True for _ in refs(step.args[1:]))
-            or seen.nbytes > self.limit
-            or not dense(seen)
-        ):
-            return False
-        like = np.ones((1,) * len(self.facts[x.number].shape), self.facts[x.number].dtype)
-        value = self.functions[self.at](like, *step.args[1:])
-        made = buffer_in(
-            np.empty(max(seen.nbytes, 1), np.uint8), seen.shape, seen.dtype, seen.strides
-        )
-        made[...] = value.reshape(-1)[0]
-        self.names[n], self.memory[n] = self.const(made), Memory("constant")
-        return True
+    def plainly(self, i: int, call: Call) -> None:
+        """A call of the backend's function."""
+        self.add(self.assigned(call, self.call(call)))
+        for n in call.outs:
+            if n >= 0 and self.facts[n].kind == "array" and call.op.name not in VIEWS:
+                seen = self.facts[n]
+                if seen.root == n:
+                    self.per_call.add(n)
+                if self.forms[i] is None:
+                    self.add(
+                        f"if v{n}.strides != {seen.strides} or v{n}.shape != {seen.shape}: "
+                        f"return changed({self.parameters()})"
+                    )
 
-    def view(self, step: Call, seen: Seen) -> bool:
-        """Make a view once, if its array stays in place between calls."""
-        x, n = step.args[0], step.outs[0]
-        if type(x) is not Ref or any(True for _ in refs(step.args[1:])):
-            return False
-        before, function = self.facts[x.number], self.functions[self.at]
-        if before.kind == "scalar" and seen.root == n:
-            base = self.box(x.number)
-            if base not in self.framed:
-                return False
-        elif before.kind != "array" or seen.root == n:
-            return False
-        elif step.op.name in SAME and before.alike(seen):
-            self.names[n] = self.names[x.number]
-            return True
-        elif self.names[x.number] in self.framed:
-            base = self.names[x.number]
-        elif self.memory[seen.root].kind == "constant":
-            view = function(self.out.scope[self.names[x.number]], *step.args[1:])
-            self.names[n] = self.const(view)
-            return True
-        else:
-            return self.each_call(step, seen)
-        view = function(self.made[base], *step.args[1:])
-        if (
-            type(view) is not np.ndarray
-            or not seen.alike(seen_of(view))
-            or not np.may_share_memory(view, self.made[base])
-        ):
-            return False
-        self.names[n] = self.recipe(f"v{n}", function, (Name(base), *step.args[1:]), view)
-        if before.kind == "scalar":
-            self.memory[n] = Memory("kept")
-        return True
-
-    def each_call(self, step: Call, seen: Seen) -> bool:
-        """A view of an array that is new at each call, by a method of it."""
-        x, n, name = self.text(step.args[0]), step.outs[0], step.op.name
-        if name == "getitem":
-            key = step.args[1] if type(step.args[1]) is tuple else (step.args[1],)
+    def view(self, call: Call) -> None:
+        """A view, made once if its array stays in place between calls."""
+        n, x, settings = call.outs[0], call.args[0], call.args[1:]
+        base, seen, method = self.expression(x), self.facts[n], VIEWS[call.op.name]
+        if call.op.name == "getitem":
+            key = settings[0] if type(settings[0]) is tuple else (settings[0],)
             if not seen.shape and Ellipsis not in key:  # NumPy returns a scalar here
                 key = (*key, ...)
-            made = f"{x}[{self.text(key)}]"
-        elif name in ("reshape", "expand_dims"):
-            made = f"{x}.reshape({seen.shape})"
-        elif name in METHODS:
-            made = f"{x}.{METHODS[name]}" + (
-                f"({self.text(step.args[1])})" if len(step.args) > 1 else ""
-            )
+            view = f"{base}[{self.expression(key)}]"
+        elif call.op.name in ("expand_dims", "reshape"):
+            view = f"{base}.reshape({seen.shape})"
+        elif method:
+            view = base + method.format(*map(self.expression, settings))
         else:
-            return False
-        self.add(f"t{n} = {made}")
-        self.names[n] = f"t{n}"
-        self.views.setdefault(seen.root, []).append(f"t{n}")
-        return True
-
-    def plainly(self, step: Call) -> None:
-        """A call of the backend's function."""
-        outs = [f"t{n}" if n >= 0 else "_" for n in step.outs]
-        left = (
-            outs[0] if step.op.outputs == () else ", ".join(outs) + ("," if len(outs) == 1 else "")
-        )
-        self.add(f"{left} = {self.called(step)}")
-        for n in step.outs:
-            if n < 0:
-                continue
-            seen = self.facts[n]
-            self.names[n] = f"t{n}"
-            if seen.kind == "array":
-                if seen.root == n:
-                    self.memory[n] = Memory(
-                        "kept" if step.op.name in VIEWS else "theirs", name=f"t{n}"
-                    )
-                else:
-                    self.views.setdefault(seen.root, []).append(f"t{n}")
-                if step.op.name not in VIEWS:
-                    self.add(
-                        f"if t{n}.strides != {seen.strides} or t{n}.shape != {seen.shape}: "
-                        "raise changed"
-                    )
-
-    def called(self, step: Call) -> str:
-        args = step.args
-        own = step.op.name == "getitem" and self.own.get("getitem") is self.raw[self.at]
-        if own and self.facts[args[0].number].kind == "array" and self.facts[step.outs[0]].shape:
-            return f"{self.text(args[0])}[{self.text(args[1])}]"
-        texts: list[str] = []
-        for x, parameter in zip(args, step.op.signature.parameters.values(), strict=True):
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                texts += map(self.text, x)
-            else:
-                texts.append(
-                    f"{parameter.name}={self.text(x)}"
-                    if parameter.kind is parameter.KEYWORD_ONLY
-                    else self.text(x)
-                )
-        function = on_numbers(step.op) if is_on_numbers(self.program, step) else self.raw[self.at]
-        return f"{self.const(function, step.op.name.replace('.', '_'))}({', '.join(texts)})"
+            view = self.call(call)
+        if base in self.frame or x.number in self.program.constants:
+            self.places[n] = f"w{n}"
+            self.frame[f"w{n}"] = view
+        else:
+            self.add(f"v{n} = {view}")
 
     # ----- places of results -----
 
-    def place(self, step: Call, way: Form, seen: Seen) -> bool:
-        n = step.outs[0]
-        if n in self.life.direct:
-            name = self.names[self.life.direct[n]]
-            self.out.store = self.out.store or len(self.lines) + 3
-            self.memory[n] = Memory("input")  # never freed
-        elif (library := self.library(step, way)) is not None:
-            root, m = library
-            name = self.names[m]
-            if self.memory[root].kind == "input":
-                self.out.store = self.out.store or len(self.lines) + 3
-            self.memory[n], self.memory[root] = self.memory[root], Memory("gone")
-        elif n in self.life.fresh or seen.nbytes > self.limit or not seen.nbytes or not dense(seen):
-            return self.anew(step, way, seen)
+    def formed(self, i: int, n: int, form: Form) -> bool:
+        """A call in its form, if there is a place for its result."""
+        seen, root = self.facts[n], self.overwritten(i, n, form)
+        if n in self.direct:
+            to = self.place(self.direct[n])
+            if self.writing < 0:
+                self.writing = len(self.body)
+        elif root is not None:
+            to = next(self.place(m) for m in self.reads[i] if self.root(m) == root and m != n)
+            if root in self.slots:
+                self.slots[n] = self.slots.pop(root)
+            else:
+                self.per_call.add(n)
+                self.writable.add(n)
+                self.per_call.discard(root)
+                self.writable.discard(root)
+        elif n in self.fresh or not _is_dense(seen) or (slot := self.slot(seen.nbytes)) is None:
+            return self.anew(n, form)
         else:
-            name, self.memory[n] = self.buffer(seen)
-        self.names[n] = self.use(name)
-        for line in way.into(name):
-            self.add(line)
+            self.slots[n] = slot
+            to = self.buffer(slot, seen)
+        self.places[n] = to
+        self.into(form, to)
         return True
 
-    def library(self, step: Call, way: Form) -> tuple[int, int] | None:
-        """The root whose memory a result takes over, and the operand in it."""
-        n = step.outs[0]
-        for x in way.reuse:
-            if type(x) is not Ref or self.facts[x.number].kind != "array":
-                continue
-            root = self.facts[x.number].root
-            kind = self.memory[root].kind
-            fits = kind == "call" or (kind == "arena" and n not in self.life.fresh)
-            if kind == "input":
-                fits = self.life.may_lie_in(n, self.memory[root].slot, self.at)
-            if fits and self.life.last[root] == self.at and self.life.may_reuse(step, way, root):
-                return root, x.number
+    def into(self, form: Form, to: str) -> None:
+        for text in form.into:
+            line = self.filled(form, text, to)
+            if line != f"{to}[...] = {to}":
+                self.add(line)
+
+    def overwritten(self, i: int, n: int, form: Form) -> int | None:
+        """The root whose memory a result takes over."""
+        for x in form.reuse:
+            root = self.root(x.number) if type(x) is Ref else -1
+            if (
+                (root in self.writable or (root in self.slots and n not in self.fresh))
+                and self.last[root] == i
+                and self.may_overwrite(i, n, root)
+            ):
+                return root
         return None
 
-    def anew(self, step: Call, way: Form, seen: Seen) -> bool:
-        n = step.outs[0]
-        name = f"t{n}"
-        if way.fresh:
-            self.add(f"{name} = {way.fresh}")
-        elif seen.strides == by_rows(seen):
-            self.add(
-                f"{name} = {way.start}({seen.shape}, {self.const(seen.dtype, seen.dtype.name)})"
-            )
-            for line in way.into(name):
-                self.add(line)
+    def anew(self, n: int, form: Form) -> bool:
+        """A new array for a result, unless it has another order in memory than the form makes."""
+        seen = self.facts[n]
+        if form.fresh:
+            self.add(f"v{n} = {self.filled(form, form.fresh)}")
+        elif seen.strides == np.ndarray(seen.shape, seen.dtype).strides:
+            self.add(f"v{n} = empty({seen.shape}, {self.expression(seen.dtype)})")
+            self.into(form, f"v{n}")
         else:
             return False
-        self.names[n], self.memory[n] = name, Memory("call", name=name)
+        self.per_call.add(n)
+        self.writable.add(n)
         return True
 
-    def buffer(self, seen: Seen) -> tuple[str, Memory]:
-        """An array in a free slot, or in a new one."""
-        size = slot_size(seen.nbytes)
-        fitting = [s for s in self.free if size <= s <= 2 * size and self.free[s]]
+    def slot(self, nbytes: int) -> int | None:
+        """A place in the arena, free or new, or None if there is no room."""
+        # large sizes are rounded up by at most an eighth, so that a place fits more often
+        grain = max(LINE, 1 << max(0, nbytes.bit_length() - 4))
+        size = -(-nbytes // grain) * grain
+        fitting = [s for s, slots in self.free.items() if size <= s <= 2 * size and slots]
         if fitting:
-            slot = self.free[min(fitting)].pop()
-        else:
-            slot = len(self.slots)
-            self.slots.append(aligned(size))
-            self.out.slots.append(size)
-            self.out.nbytes += size + LINE
+            return self.free[min(fitting)].pop()
+        if not nbytes or self.nbytes + size + LINE > self.arena:
+            return None
+        self.nbytes += size + LINE
+        self.frame[f"m{len(self.sizes)}"] = f"aligned({size})"
+        self.sizes.append(size)
+        return len(self.sizes) - 1
+
+    def buffer(self, slot: int, seen: Seen) -> str:
+        """The array in a place of the arena."""
         key = slot, seen.shape, seen.dtype, seen.strides
         if key not in self.buffers:
-            made = buffer_in(self.slots[slot], seen.shape, seen.dtype, seen.strides)
-            self.buffers[key] = self.recipe(
-                f"b{len(self.buffers)}",
-                buffer_in,
-                (Slot(slot), seen.shape, seen.dtype, seen.strides),
-                made,
-            )
-        return self.buffers[key], Memory("arena", slot)
+            name = self.buffers[key] = f"b{len(self.buffers)}"
+            dtype = self.expression(seen.dtype)
+            self.frame[name] = f"ndarray({seen.shape}, {dtype}, m{slot}, 0, {seen.strides})"
+        return self.buffers[key]
 
     def release(self, root: int) -> None:
-        memory = self.memory.get(root)
-        if memory is None or root in self.life.fresh:
-            return
-        if memory.kind == "arena":
-            self.free.setdefault(self.out.slots[memory.slot], []).append(memory.slot)
-            if self.poison:
-                name, seen = (
-                    f"z{memory.slot}",
-                    Seen("array", -1, (self.out.slots[memory.slot],), np.dtype(np.uint8), (1,)),
-                )
-                if name not in self.framed:
-                    args = seen.shape, seen.dtype, seen.strides
-                    self.recipe(
-                        name,
-                        buffer_in,
-                        (Slot(memory.slot), *args),
-                        buffer_in(self.slots[memory.slot], *args),
-                    )
-                self.add(f"{self.use(name)}.fill(255)")
-        elif memory.kind in ("call", "theirs") and self.facts[root].nbytes >= FREED:
-            self.add(
-                " = ".join(dict.fromkeys((memory.name, *self.views.get(root, ())))) + " = None"
-            )
+        """Note that no later step reads the memory of `root`."""
+        if root in self.slots:
+            slot = self.slots.pop(root)
+            self.free.setdefault(self.sizes[slot], []).append(slot)
 
     # ----- the end -----
 
     def finish(self) -> None:
         """Write the last statements: copies of shared outputs, the writes, the return."""
-        results = [self.result(i, n) for i, n in enumerate(self.program.outputs)]
-        targets = {w.target for w in self.life.writes}
-        values = []
-        for w in self.life.writes:
-            if w.value in self.life.direct:
-                continue
-            x = self.text(Ref(w.value))
-            if self.facts[w.value].root in targets:
-                self.add(f"w{w.value} = array({x})")
-                x = f"w{w.value}"
-            values.append((w.target, x))
-        if values:
-            self.out.store = self.out.store or len(self.lines) + 3
-        for target, x in values:
-            self.add(f"{self.names[target]}[...] = {x}")
-        self.add(f"return {''.join(f'{x}, ' for x in results) or '()'}")
-        used = list(self.out.used)
-        unpacked = (
-            ", ".join(used) + ("," if len(used) == 1 else "") + " = frame" if used else "pass"
-        )
-        arguments = "".join(f", {self.names[n]}" for n in self.program.inputs)
-        self.out.source = "\n".join(
-            [f"def program(frame{arguments}):", f"    {unpacked}", *self.lines, ""]
-        )
-        self.out.first = tuple(self.made[name] for name in used)
+        outputs = []
+        for i, n in enumerate(self.program.outputs):
+            x, root = self.place(n), self.root(n)
+            returned = root in self.per_call and self.fresh.get(root) == n
+            if self.facts[n].kind == "array" and (not returned or n in self.program.outputs[:i]):
+                self.add(f"o{i} = array({x})")
+                x = f"o{i}"
+            outputs.append(x)
+        targets, stores = {w.target for w in self.writes}, []
+        for w in self.writes:
+            if w.value not in self.direct:
+                x = self.place(w.value)
+                if self.root(w.value) in targets:
+                    self.add(f"x{w.value} = array({x})")
+                    x = f"x{w.value}"
+                stores.append(f"{self.place(w.target)}[...] = {x}{self.comment(w.line)}")
+        if stores and self.writing < 0:
+            self.writing = len(self.body)
+        self.body += stores
+        self.add(f"return ({''.join(f'{x}, ' for x in outputs)})")
 
-    def result(self, i: int, n: int) -> str:
-        """The output `i`, which is the value `n`: a copy, unless its memory is its own."""
-        seen, x = self.facts[n], self.text(Ref(n))
-        if seen.kind != "array" or (
-            self.memory[seen.root].kind in ("call", "theirs")
-            and self.life.fresh.get(seen.root) == n
-            and n not in self.program.outputs[:i]
-        ):
-            return x
-        self.add(f"r{i} = array({x}{', order=' + repr('C') if 0 in seen.strides else ''})")
-        return f"r{i}"
+    def parameters(self) -> str:
+        return ", ".join(f"v{n}" for n in self.program.inputs)
+
+    def whole(self) -> Iterator[str]:
+        """The function around the statements."""
+        yield f"def run({self.parameters()}):"
+        for n, x in zip(self.program.inputs, self.inputs, strict=True):
+            if isinstance(x, (np.ndarray, np.generic)) and not x.ndim:  # one may come as the other
+                kind = self.name(type(x), type(x).__name__)
+                yield f"    if type(v{n}) is not {kind}: return changed({self.parameters()})"
+        indent = "    "
+        if self.frame:
+            yield "    try:"
+            yield "        arrays = frames.pop()"
+            yield "    except IndexError:"
+            yield "        arrays = frame()"
+            yield "    try:"
+            yield f"        {self.names()} = arrays"
+            indent *= 2
+        for i, line in enumerate(self.body):
+            if i == self.writing:
+                yield f"{indent}try:"
+                indent += "    "
+            yield indent + line
+        if self.writing >= 0:
+            indent = indent[4:]
+            yield f"{indent}except BaseException as error:"
+            yield f"{indent}    raise Torn(error)"
+        if self.frame:
+            yield "    finally:"
+            yield "        if len(frames) < most:"
+            yield "            frames.append(arrays)"
 
 
-SAME = frozenset(
-    ("broadcast_to", "matrix_transpose", "moveaxis", "permute_dims", "reshape", "squeeze")
-)
-"""Views that are their argument itself if strides and shape are the same."""
-
-METHODS = {
-    "imag": "imag",
-    "matrix_transpose": "mT",
-    "permute_dims": "transpose",
-    "real": "real",
-    "squeeze": "squeeze",
-}
-"""Views by methods and attributes of arrays."""
+def aligned(n: int) -> Any:
+    memory = np.empty(n + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + n]
 
 
-def _constant(x: Any, dtype: Any) -> Any:
-    """The 0-d array that a ufunc on arrays of `dtype` makes of the number `x`.
-
-    It is None if the ufunc may make another one.
-    """
-    kind = type(x)
-    if dtype is None or kind is bool or not plain(x):
-        return None
-    if dtype.kind in "iu":
-        if kind is not int or not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
-            return None
-    elif dtype.kind not in "fc":
-        return None
-    if kind is complex and dtype.kind == "f":
-        dtype = np.result_type(dtype, x)
-    with np.errstate(all="ignore"):
-        out = np.asarray(x, dtype)
-    if dtype.kind in "fc" and bool(np.isfinite(out)) != bool(np.isfinite(x)):
-        return None  # it overflows, and must warn
-    out.setflags(write=False)
-    return out
+def _is_dense(seen: Seen) -> bool:
+    """Whether the elements of a new array are contiguous, in some order of the axes."""
+    reach = sum(s * (n - 1) for s, n in zip(seen.strides, seen.shape, strict=True))
+    return all(s >= 0 for s in seen.strides) and reach + seen.dtype.itemsize == seen.nbytes

@@ -34,10 +34,9 @@ from ..program import (
     refs,
     shared,
 )
-from .raw import RawNamespace
 
 
-def compiled(xp: RawNamespace, program: Program) -> Callable[..., Any]:
+def compiled(xp: Any, program: Program) -> Callable[..., Any]:
     """The default kernel `compile`: see multigrad.program."""
     program = optimized(program)
     text = Text(xp, program)
@@ -52,27 +51,24 @@ def compiled(xp: RawNamespace, program: Program) -> Callable[..., Any]:
 class Text:
     """The text of a program, and the meaning of its names."""
 
-    def __init__(self, xp: RawNamespace, program: Program) -> None:
+    def __init__(self, xp: Any, program: Program) -> None:
         self.xp = xp
         self.program = program
         backend = xp._backend
-        self.mutable, self.scalars = backend.capabilities.mutable, backend.scalar_types
+        self.mutable, scalars = backend.capabilities.mutable, backend.scalar_types
         write = backend.kernel("write")
         self.scope: dict[str, Any] = {
             "Missed": Missed,
             "Torn": Torn,
             "got_of": got,
             "compatible": compatible,
-            "copy": self.copy,
+            "copy": lambda x: x if isinstance(x, scalars) else xp.asarray(x, copy=True),
             "write": lambda x, value: write(xp, x, value),
             "__name__": "multigrad.compiling",
         }
         self.named: dict[int, str] = {}
         self.places: dict[int, str] = {}
-
-    def copy(self, x: Any) -> Any:
-        """Copy an array, unless it is immutable or a scalar of the library."""
-        return x if isinstance(x, self.scalars) else self.xp.asarray(x, copy=True)
+        self.functions: dict[tuple[str, bool], Any] = {}
 
     def lines(self) -> Iterator[str]:
         program = self.program
@@ -84,11 +80,11 @@ class Text:
         for i, step in enumerate(program.steps):
             free = [self.place(n) for n in last.get(i, ()) if n in self.places]
             if isinstance(step, Call):
-                given = ", ".join(self.arguments(step))
+                expression = self.call(step)  # with the names that arguments have until here
                 for n in step.outs:
                     if n >= 0:
                         self.places[n] = free.pop() if free else f"v{n}"
-                yield f"    {self.call(step, given)}{self.comment(step.line)}"
+                yield f"    {self.assigned(step, expression)}{self.comment(step.line)}"
                 free += [self.place(n) for n in last.get(i, ()) if n in step.outs]
             elif isinstance(step, Guard):
                 yield f"    {self.guard(step)}{self.comment(step.line)}"
@@ -145,27 +141,34 @@ class Text:
                     else self.expression(x)
                 )
 
-    def call(self, call: Call, given: str) -> str:
-        targets = ", ".join(self.place(n) if n >= 0 else "_" for n in call.outs)
+    def function(self, call: Call) -> Any:
+        """The function of the library for a call, with the signature of the operation."""
+        key = call.op.name, is_on_numbers(self.program, call)
+        if key not in self.functions:
+            self.functions[key] = function_of(self.xp, self.program, call, plain=True)
+        return self.functions[key]
+
+    def call(self, call: Call) -> str:
+        """The expression of a call."""
         name = call.op.name.replace(".", "_")
         if is_on_numbers(self.program, call):
             name = f"number_{name}"
-        if name not in self.scope:
-            self.scope[name] = function_of(self.xp, self.program, call, plain=True)
+        return f"{self.name(self.function(call), name)}({', '.join(self.arguments(call))})"
+
+    def assigned(self, call: Call, expression: str) -> str:
+        targets = ", ".join(self.place(n) if n >= 0 else "_" for n in call.outs)
         comma = "," if call.op.outputs != () and len(call.outs) == 1 else ""
-        return f"{targets}{comma} = {name}({given})"
+        return f"{targets}{comma} = {expression}"
 
     def guard(self, guard: Guard) -> str:
-        name = self.name(guard, f"g{guard.place}")
+        name, x = self.name(guard, f"g{guard.place}"), self.place(guard.value)
         if guard.kind == "bool":
-            return (
-                f"if (got := bool({self.place(guard.value)})) is not "
-                f"{bool(guard.expected)}: raise Missed({name}, got)"
-            )
-        told = self.name(guard.expected)
+            wrong = f"not {x}" if guard.expected else x
+            return f"if {wrong}: raise Missed({name}, {not guard.expected})"
+        expected = self.name(guard.expected)
         return (
-            f"if not compatible({guard.kind!r}, {told}, got := got_of({guard.kind!r}, "
-            f"{self.place(guard.value)})): raise Missed({name}, got)"
+            f"if not compatible({guard.kind!r}, {expected}, got := got_of({guard.kind!r}, "
+            f"{x})): raise Missed({name}, got)"
         )
 
     def expression(self, x: Any) -> str:
@@ -177,17 +180,18 @@ class Text:
             return repr(x)
         if x is Ellipsis:
             return "..."
-        if kind is slice:
-            return f"slice({', '.join(self.expression(y) for y in (x.start, x.stop, x.step))})"
         if kind is tuple:
             return f"({', '.join(map(self.expression, x))}{',' if len(x) == 1 else ''})"
         return self.name(x)
 
     def name(self, x: Any, name: str = "") -> str:
+        """The name of an object: the given one, unless that is the name of another object."""
         known = self.named.get(id(x))
         if known is None:
-            known = self.named[id(x)] = name or f"c{len(self.named)}"
-            self.scope[known] = x
+            known = name if name.isidentifier() else f"c{len(self.named)}"
+            if self.scope.get(known, x) is not x:
+                known = f"{known}_{len(self.named)}"
+            self.named[id(x)], self.scope[known] = known, x
         return known
 
     def end(self, writes: list[Write]) -> Iterator[str]:

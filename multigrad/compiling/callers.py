@@ -26,7 +26,7 @@ from ..core.element import is_array
 from ..core.tensor import Tensor, wrap
 from ..dispatch import generated
 from ..tree import Structure
-from .leaves import NUMBER, STATIC, TENSOR, Leaf, hashable, is_static, static
+from .leaves import NUMBER, STATIC, TENSOR, Arguments, Leaf, hashable, is_static, raw, static
 from .taking import Entry, Variant
 from .writes import apart
 
@@ -38,25 +38,31 @@ Caller = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """Such a function."""
 
 
-def caller(name: str, after: Callable[..., Any], entry: Entry, variant: Variant) -> Caller:
-    """Generate the function, which does not keep itself alive.
+def caller(
+    name: str, after: Callable[..., Any], entry: Entry, variant: Variant, arguments: Arguments
+) -> Caller:
+    """Generate the function, for arguments like these. It does not keep itself alive.
 
     name   that of the compiled function, for tracebacks
     after  continues a call whose program raised
     """
-    text = _Text(after, entry, variant)
+    at = getattr(variant.run, "at", None)
+    inputs = [raw(arguments.leaves[i]) for i in entry.inputs]
+    text = _Text(after, entry, variant, variant.run if at is None else at(*inputs))
     generated.run("\n".join(text.lines()), f"multigrad call of {name}", text.scope)
     call: Caller = text.scope.pop("call")
     return call
 
 
 class _Text:
-    def __init__(self, after: Callable[..., Any], entry: Entry, variant: Variant) -> None:
+    def __init__(
+        self, after: Callable[..., Any], entry: Entry, variant: Variant, run: Callable[..., Any]
+    ) -> None:
         self.entry = entry
         self.variant = variant
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
-            "run": variant.run,
+            "run": run,
             "after": after,
             "entry": entry,
             "variant": variant,

@@ -231,10 +231,10 @@ class Compiled(Generic[P, R]):
                 # its arguments as it does without a program
                 return self._itself(args, kwargs)
             entry.last = variant
-            self._keep_hot(entry, variant)
+            self._keep_hot(entry, variant, arguments)
             return result
 
-    def _keep_hot(self, entry: Entry, variant: Variant) -> None:
+    def _keep_hot(self, entry: Entry, variant: Variant, arguments: Arguments) -> None:
         """Let this program be tried first, before a key is made."""
         if self._check is True or entry.mode is not True:
             return
@@ -244,7 +244,7 @@ class Compiled(Generic[P, R]):
                 if call is None:
                     # it must not keep this function alive, which keeps it
                     after = partial(_after, weakref.ref(self))
-                    call = callers.caller(self._name, after, entry, variant)
+                    call = callers.caller(self._name, after, entry, variant, arguments)
                     self._callers[variant] = call
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
 

@@ -19,7 +19,7 @@ def compile(
     *,
     static_argnums: int | Sequence[int] = (),
     max_programs: int = 8,
-    arena: int = 64 << 20,
+    arena: int = 16 << 20,
     check: bool | str = "first",
 ) -> Compiled[P, R]:
     """Return a function that records `function` as a program, and then runs the program.

@@ -60,9 +60,9 @@ def compare(name: str, sample: Sample) -> None:
             continue
         with np.errstate(all="ignore"):
             p = poisoned(program, arrays)
-            got = p.poisoned(arrays)
-            assert_same(got, p.one_by_one(arrays))
-            assert_same(p.code(arrays), got)
+            got = p.poisoned(*arrays)
+            assert_same(got, p.one_by_one(*arrays))
+            assert_same(p.code(*arrays), got)
         if len(got) == len(expected):
             assert_same([np.asarray(x) for x in got], expected), what
 

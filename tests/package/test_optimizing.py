@@ -11,10 +11,10 @@ from recorded_programs import recorded
 
 import multigrad as mg
 from multigrad import func
-from multigrad.backends.numpy_program import _evaluator, uniform
+from multigrad.backends.numpy_program import evaluator, uniform
 from multigrad.dispatch.general import general
 from multigrad.extend import raw_namespace
-from multigrad.optimizing import Knowledge, optimized
+from multigrad.optimizing import optimized
 from multigrad.program import Call, Guard, Program, Write
 from multigrad.registry import OPS
 
@@ -29,9 +29,11 @@ X, Y, N, Z = (
 def names(f: Callable[..., Any] | Program, *args: Any) -> list[str]:
     """The calls that are left of a function, sin at the head of many, which makes a dense value."""
     program = f if isinstance(f, Program) else recorded(f, *args)
-    # strides are not known
-    knowledge = Knowledge(_evaluator(raw_namespace("numpy"), program), uniform)
-    return [step.op.name for step in optimized(program, knowledge).steps if isinstance(step, Call)]
+    found = optimized(program, evaluator(raw_namespace("numpy"), program), uniform)
+    return [step.op.name for step in found.steps if isinstance(step, Call)]
+
+
+M, T = np.linspace(0.1, 0.9, 12).reshape(3, 4), np.linspace(0.1, 0.9, 24).reshape(2, 3, 4)
 
 
 SAME: dict[str, tuple[Callable[..., Any], list[str]]] = {
@@ -92,9 +94,33 @@ DIFFERENT: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {
         Z,
         ["exp", "sin", "negative", "multiply", "add"],
     ),
+    "ones that decide the order of the result": (
+        lambda x: mg.sum(np.ones((3, 4)) * mg.sin(x), axis=0),
+        np.asfortranarray(M),
+        ["sin", "multiply", "sum"],
+    ),
+    "ones of strides that decide it": (
+        lambda x: mg.sum(
+            np.ones((2, 4, 3)).transpose(1, 0, 2) * mg.sin(mg.permute_dims(x, (2, 0, 1)))
+        ),
+        T,
+        ["permute_dims", "sin", "multiply", "sum"],
+    ),
+    "ones of three axes": (
+        lambda x: mg.sum(np.ones((4, 2, 3)) * mg.sin(mg.permute_dims(x, (2, 0, 1)))),
+        T,
+        ["permute_dims", "sin", "multiply", "sum"],
+    ),
     "two results": (lambda x: (mg.sin(x), mg.sin(x)), X, ["sin", "sin"]),
     "a result and what is equal": (lambda x: [y := mg.sin(x), y * 1], X, ["sin", "multiply"]),
 }
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_ones_in_the_order_of_the_result_are_left_out(order: Any) -> None:
+    x = np.asarray(M, order=order)
+    f = lambda x: mg.sum(np.ones((3, 4), order=order) * mg.sin(x), axis=0)
+    assert names(f, x) == ["sin", "sum"]
 
 
 @pytest.mark.parametrize("name", SAME)

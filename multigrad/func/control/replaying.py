@@ -28,7 +28,7 @@ from ...program import Call, Missed, Program, Torn, Write
 from .arguments import form
 from .bodies import Body
 
-ARENA = 64 << 20
+ARENA = 16 << 20
 """How many bytes a program may keep between steps."""
 FEWEST = 5
 """The least number of steps for which a body is recorded. For fewer, calling it is faster."""
@@ -60,8 +60,7 @@ class Stepper:
         self.checks = True
         self.variants: list[_Variant] = []
         self.new: _Variant | None = None
-        # the runner of the last program, for arrays with the same memory layout
-        self.steady: Callable[..., Any] | None = None
+        self.last: Callable[..., Any] | None = None  # what ran the last program
 
     def plain(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """Call the body itself."""
@@ -102,14 +101,14 @@ class Stepper:
 
     def into(self, targets: Sequence[Any], consts: Sequence[Any], args: Sequence[Any]) -> None:
         """Write the results of a step to `targets`, or add them there."""
-        if self.steady is not None:
+        if self.last is not None:
             try:
-                self.steady(*consts, *args, *targets)
+                self.last(*consts, *args, *targets)
                 return
             except Torn as torn:
                 raise torn.error from None
             except Exception:  # a guard missed, or an error, which the code below raises again
-                self.steady = None
+                self.last = None
         given = [*consts, *args]
         for variant in self.variants if self.recording else ():
             if self.checks:
@@ -130,7 +129,8 @@ class Stepper:
                     targets,
                     [*expected[:n], *[a + b for a, b in zip(before, expected[n:], strict=True)]],
                 )
-            self.steady = variant.steady(given, targets)
+            at = getattr(variant.run, "at", None)
+            self.last = variant.run if at is None else at(*given, *targets)
             return
         else:
             self.store(targets, self.recorded(consts, args))
@@ -210,7 +210,6 @@ class _Variant:
         self.recording = Recording(stepper.library)
         self.numbers: list[int] = []
         self.values: list[Any] = []
-        self.steadily: Callable[..., Any] | None = None
         try:
             self.recording.call(self._record, stepper.body, consts, args)
         except BaseException:
@@ -266,13 +265,6 @@ class _Variant:
         """Record the sum of a total and a result, and return its number."""
         number = (total + self.recording.layer(x, number, self.library)).number
         return number
-
-    def steady(self, given: Sequence[Any], targets: Sequence[Any]) -> Callable[..., Any] | None:
-        """A runner for arguments and targets with the memory layout of these, made once."""
-        if self.steadily is None:
-            make = getattr(self.run, "steady", None)
-            self.steadily = (None if make is None else make(*given, *targets)) or self.run
-        return self.steadily
 
     def __call__(self, given: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
         outs = self.run(*given, *targets)
