@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from multigrad import extend, func
-from multigrad.backends.numpy_program import Replay, compiled, function_of_code, same_bits, trial
-from multigrad.backends.numpy_program_code import Code
+from multigrad.backends.numpy.program import Replay, compiled, function_of_code, same_bits, trial
+from multigrad.backends.numpy.program_code import Code
 from multigrad.program import Program
 
 

@@ -466,7 +466,7 @@ def observers() -> Drawing:
         ("tools.breaks.watch", "BreakObserver", "detect_breaks"),
         ("autograd.anomaly_mode", "_Anomaly", "anomaly mode"),
         ("tools.graphs.provenance", "_Notes", "record_lines, label"),
-        ("memory.saved", "Pair", "saved-tensor hooks"),
+        ("memory.saved", "HookPair", "saved-tensor hooks"),
         ("func.checkpoint", "_Call", "checkpoint"),
         ("memory.old_values", "OldValues", "allow_mutation_on_saved_tensors"),
         ("func.control.captured", "_Capturing", "bodies of loops"),

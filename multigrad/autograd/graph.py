@@ -143,10 +143,10 @@ class saved_tensors_hooks:
             raise TypeError("saved_tensors_hooks takes two functions, pack_hook and unpack_hook")
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
-        self._entered: list[saved.Pair] = []
+        self._entered: list[saved.HookPair] = []
 
     def __enter__(self) -> None:
-        pair = saved.Pair(self.pack_hook, self.unpack_hook)
+        pair = saved.HookPair(self.pack_hook, self.unpack_hook)
         self._entered.append(pair)
         try:
             saved.enter(pair)

@@ -336,7 +336,7 @@ def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
     )
 
 
-class Pair(Keeper):
+class HookPair(Keeper):
     """A user's pair of hooks.
 
     For each array it keeps the return value of pack_hook, and the library of the array.
@@ -603,7 +603,7 @@ def by_hooks(hooks: Hooks, value: Any, shown: Callable[[], Tensor]) -> Saved:
             "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
             "only one pair of hooks is allowed at a time."
         )
-    return packed(Pair(*hooks), "", shown())
+    return packed(HookPair(*hooks), "", shown())
 
 
 def pack_saved(node: Node, name: str, hooks: Hooks) -> None:

@@ -11,7 +11,7 @@ from recorded_programs import recorded
 
 import multigrad as mg
 from multigrad import func
-from multigrad.backends.numpy_program import evaluator, uniform
+from multigrad.backends.numpy.program import evaluator, uniform
 from multigrad.dispatch.general import general
 from multigrad.extend import raw_namespace
 from multigrad.optimizing import optimized

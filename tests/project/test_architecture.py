@@ -161,8 +161,10 @@ def test_no_room_uses_a_private_name_of_another():
             assert room == module.room or (name, private) == PICKLED, f"{module.path}: {private}"
 
 
-NAMES_OF_USERS = {"Layer", "Node"}
-"""Classes of the engine that users know by the name of a public class."""
+NAMES_OF_USERS = {"Call", "Layer", "Node"}
+"""Names with two public meanings: a call that observers see, and one of a program; a layer and a node
+of the engine, and what `extend` and `autograd.graph` show of them.
+"""
 
 
 def test_a_class_name_is_used_once():

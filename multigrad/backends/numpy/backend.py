@@ -483,8 +483,8 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
-    """Compile a program to straight-line code. See numpy_program.py."""
-    from ..numpy_program import compiled  # imported here: only programs that compile need it
+    """Compile a program to straight-line code. See program.py."""
+    from .program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
 

@@ -34,6 +34,8 @@ FEWEST = 5
 """The least number of steps for which a body is recorded. For fewer, calling it is faster."""
 KEPT = 64
 """How many programs are kept for the bodies of later loops."""
+HELD = 64 << 20
+"""How many bytes these programs may hold between calls, except for the last one."""
 LARGE = 1 << 20
 """The largest number of bytes of constants in a program that is kept."""
 MOST = 8
@@ -295,9 +297,14 @@ def _compiled(library: Library, program: Program) -> Callable[..., Any]:
     if key is not None:
         with _making:
             _made[key] = made
-            while len(_made) > KEPT:
+            while len(_made) > 1 and (len(_made) > KEPT or _held() > HELD):
                 _made.popitem(last=False)
     return made
+
+
+def _held() -> int:
+    """The bytes that kept programs hold; a program holds none before its first call."""
+    return sum(getattr(run, "memory", 0) for run in _made.values())
 
 
 def _key(library: Library, program: Program) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from ...tracebacks import entry
 from .drawing import counted, size
 from .folding import described
-from .model import Graph, Saved, Vertex, _raws, collect, itemsize, nbytes, tensors_of
+from .model import Graph, SavedArray, Vertex, _raws, collect, itemsize, nbytes, tensors_of
 from .provenance import Output, Site
 
 ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines())"
@@ -115,14 +115,14 @@ class MemoryReport:
             leaf: Any = v.node.variable  # type: ignore[attr-defined]
             for x in _raws(leaf) if leaf is not None else ():
                 own[memories.add(x)] = v.param or "leaf"
-        users_of: dict[int, list[tuple[Vertex, Saved]]] = {}
+        users_of: dict[int, list[tuple[Vertex, SavedArray]]] = {}
         for v in graph.operations:
             for s in v.saved:
                 self.packed += s.packed and not s.raw
                 for x in s.raw:
                     users_of.setdefault(memories.add(x), []).append((v, s))
         sizes = memories.settle(users_of, own)
-        merged: dict[int, list[tuple[Vertex, Saved]]] = {}
+        merged: dict[int, list[tuple[Vertex, SavedArray]]] = {}
         for key, users in users_of.items():
             merged.setdefault(memories.root(key), []).extend(users)
         named = {memories.root(key): name for key, name in own.items()}
@@ -223,7 +223,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _kept(
-    users: list[tuple[Vertex, Saved]], nbytes_: int, leaves: dict[int, str | None], key: int
+    users: list[tuple[Vertex, SavedArray]], nbytes_: int, leaves: dict[int, str | None], key: int
 ) -> Kept:
     v, s = users[0]
     kind = (
@@ -246,7 +246,7 @@ def _kept(
 
 
 def _shares(
-    entries: Sequence[tuple[Kept, list[tuple[Vertex, Saved]]]], name: Callable[[Vertex], str]
+    entries: Sequence[tuple[Kept, list[tuple[Vertex, SavedArray]]]], name: Callable[[Vertex], str]
 ) -> list[Share]:
     counts: dict[str, list[tuple[int, int]]] = {}
     for kept, users in entries:

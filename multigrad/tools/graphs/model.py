@@ -35,7 +35,7 @@ ARGUMENT = "argument of a checkpoint"
 
 
 @dataclass(slots=True)
-class Saved:
+class SavedArray:
     """One array that a node saves for the backward pass.
 
     name      the parameter or output of the operation
@@ -77,7 +77,7 @@ class Vertex:
     parents: tuple[tuple[int, int], ...]
     """The number of each parent, and the index of the parent's output."""
     outputs: list[Output | None]
-    saved: list[Saved]
+    saved: list[SavedArray]
     site: Site | None = None
     labels: tuple[tuple[str, int], ...] = ()
     param: str | None = None
@@ -314,7 +314,7 @@ def _is_freed(node: Node) -> bool:
     return _saved.stored(node) is None
 
 
-def saved_by(node: Node) -> Iterator[Saved]:
+def saved_by(node: Node) -> Iterator[SavedArray]:
     """Yield the arrays that a node saves."""
     if isinstance(node, CustomNode):
         yield from _saved_by_function(node)
@@ -345,7 +345,7 @@ def saved_by(node: Node) -> Iterator[Saved]:
             yield from _one(name, value, source, cell, node.seq)
 
 
-def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Saved]:
+def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[SavedArray]:
     origin = "output" if source[0] == "out" else "constant" if source[1] is None else "input"
     if isinstance(value, _saved.Saved) and value.keeper is not None:
         raw = tuple(x for part in value.parts for x in _raws(part.data))
@@ -373,13 +373,15 @@ def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[Sa
     yield _saved_array(name, raw, origin, value, version=now, expected=expected)
 
 
-def _saved_array(name: str, raw: tuple[Any, ...], origin: str, like: Any, **more: Any) -> Saved:
+def _saved_array(
+    name: str, raw: tuple[Any, ...], origin: str, like: Any, **more: Any
+) -> SavedArray:
     """Return what is saved, with the shape and the dtype of `like`; None if they are unknown."""
     shape, dtype = (None, None) if like is None else (tuple(like.shape), dtype_name(like.dtype))
-    return Saved(name, raw, origin, shape, dtype, **more)
+    return SavedArray(name, raw, origin, shape, dtype, **more)
 
 
-def _saved_by_function(node: CustomNode) -> Iterator[Saved]:
+def _saved_by_function(node: CustomNode) -> Iterator[SavedArray]:
     slot: Slot | None
     for i, slot in enumerate(node.ctx._slots or ()):
         if slot is None:

@@ -23,7 +23,7 @@ from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
 from ..profiler.trace import _rows
 from .times import annotated, by_line, flame, split, totals
-from .watch import Made, RunObserver, Seen
+from .watch import GraphRecord, Made, RunObserver
 
 LOOK = 8
 """The scope of the times in which the report itself examined a graph; only the page has it."""
@@ -352,7 +352,7 @@ def _holders(alive: Iterable[Held]) -> list[list[Any]]:
     return [[*numbers, *key] for key, numbers in ranked[:ROWS]] + others
 
 
-def _which(seen: Seen, passes: int, subject: str) -> str:
+def _which(seen: GraphRecord, passes: int, subject: str) -> str:
     if not seen.number:
         return (
             f"the last result with a history, at the end of the {subject} (it ran no backward pass)"
@@ -360,7 +360,7 @@ def _which(seen: Seen, passes: int, subject: str) -> str:
     return f"before pass {seen.number:,} of {passes:,}" + (f", {seen.site}" if seen.site else "")
 
 
-def _saved(seen: Seen | None, passes: int, subject: str) -> dict[str, Any] | None:
+def _saved(seen: GraphRecord | None, passes: int, subject: str) -> dict[str, Any] | None:
     """Return what the largest examined graph keeps for its backward pass."""
     report: MemoryReport | None = None if seen is None else seen.report
     if seen is None or report is None:

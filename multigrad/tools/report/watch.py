@@ -40,7 +40,7 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class GraphRecord:
     """A graph, as it was before a pass or at the end of the program.
 
     `number`: the number of the pass, 0 at the end; `drawing` and `picture`: its content for the
@@ -70,8 +70,8 @@ class RunObserver(Recorder):
         self.pass_times: list[tuple[int, int, int]] = []
         """(start, end, thread) of each pass."""
         self.passes = 0
-        self.graph: Seen | None = None
-        self.largest: Seen | None = None
+        self.graph: GraphRecord | None = None
+        self.largest: GraphRecord | None = None
         self.looks: list[tuple[int, int, int]] = []
         """(start, end, thread) of each examination of a graph."""
         self.later: set[str] = set()
@@ -184,7 +184,7 @@ class RunObserver(Recorder):
             report = MemoryReport(graph)
             picture = GraphPicture(graph, None, BOXES)
             shown = picture.opened
-            self.graph = Seen(
+            self.graph = GraphRecord(
                 number,
                 where,
                 report,
@@ -193,7 +193,9 @@ class RunObserver(Recorder):
                 shown.data(shown is not picture),
             )
         except Exception as error:  # the script must not fail because of the report
-            self.graph = Seen(number, where, None, "", "", {}, f"{type(error).__name__}: {error}")
+            self.graph = GraphRecord(
+                number, where, None, "", "", {}, f"{type(error).__name__}: {error}"
+            )
         if (
             self.largest is None
             or self.largest.report is None

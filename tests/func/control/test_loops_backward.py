@@ -83,6 +83,19 @@ def test_the_way_back_has_no_step_of_the_way_there() -> None:
     assert len(sources) == 2 and sum("tanh(" in source for source in sources) == 1
 
 
+def test_kept_programs_hold_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that holds more than all may is dropped when the next one is made."""
+    replaying._made.clear()
+    monkeypatch.setattr(replaying, "HELD", 1 << 18)
+    for n in range(1, 9):
+        start, xs = np.ones(8000 + n), np.ones((6, 1))
+        func.scan(lambda c, x: (mg.sin(c * c + mg.cos(c)) * x, None), start, xs)
+        held = [run.memory for run in replaying._made.values()]
+        assert sum(held[:-1]) <= 1 << 18
+        assert held[-1] > 1 << 15
+    assert 1 < len(held) < 8
+
+
 def test_the_last_carry_may_be_written() -> None:
     """It is not kept for the pass."""
     w = mg.asarray(W, requires_grad=True)

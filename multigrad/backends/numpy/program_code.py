@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizing import taken
-from ..program import Call, Guard, Program, Ref, Write, is_on_numbers
-from .numpy_program_forms import Form, Forms, InArray, Seen
-from .straight import Text
+from ...optimizing import taken
+from ...program import Call, Guard, Program, Ref, Write, is_on_numbers
+from ..straight import Text
+from .program_forms import Form, Forms, InArray, Seen
 
 VIEWS: dict[str, str] = {
     "broadcast_to": "",

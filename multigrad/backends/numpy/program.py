@@ -2,7 +2,7 @@
 
 The first call with inputs of given strides is a trial: it runs the operations one by one and notes
 the properties of each result. Then Python code is written for those strides: ufuncs with `out=`, in
-an arena planned by liveness, on views that are made once (numpy_program_code.py). The code is used
+an arena planned by liveness, on views that are made once (program_code.py). The code is used
 if its results are equal to those of the trial to the last bit; otherwise the operations run one by
 one (straight.py).
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizing import LARGEST, Evaluate, filled, live, optimized
-from ..program import (
+from ...optimizing import LARGEST, Evaluate, filled, live, optimized
+from ...program import (
     Call,
     Guard,
     Missed,
@@ -28,9 +28,9 @@ from ..program import (
     got,
     refs,
 )
-from . import straight
-from .numpy_program_code import Code
-from .numpy_program_forms import Seen
+from .. import straight
+from .program_code import Code
+from .program_forms import Seen
 
 STRIDES = 8
 """For how many combinations of strides a program has code; for others it runs one by one."""

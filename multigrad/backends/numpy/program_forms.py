@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Call, Program, Ref, is_on_numbers, on_numbers
+from ...program import Call, Program, Ref, is_on_numbers, on_numbers
 
 
 @dataclass(slots=True)
