@@ -167,6 +167,11 @@ def under_a_checkpoint(rule: Rule, a: Any, run: Run) -> Any:
     return run(lambda c, x: (func.checkpoint(lambda c: rule(c, a) * x)(c), None), start(a), XS)[0]
 
 
+def under_a_checkpoint_of_both(rule: Rule, a: Any, run: Run) -> Any:
+    held = func.checkpoint(lambda c, held, x: rule(c, held["a"]) * x)
+    return run(lambda c, x: (held(c, {"a": a}, x=x), None), start(a), XS)[0]
+
+
 def under_a_vjp_in_the_body(rule: Rule, a: Any, run: Run) -> Any:
     def body(c: Any, x: Any) -> Any:
         out, pull = func.vjp(lambda c: rule(c, a), c)
@@ -188,6 +193,7 @@ BODIES = [
     in_a_loop_in_the_body,
     in_a_branch,
     under_a_checkpoint,
+    under_a_checkpoint_of_both,
     under_a_vjp_in_the_body,
 ]
 
