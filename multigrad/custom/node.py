@@ -299,12 +299,14 @@ class BackwardCFunction(FunctionCtx):
             ):
                 t = alias(t)
             results[i] = t
-        if node is not None:
-            self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
-        left = self._at(outs, results) if asked else None
-        for name in _PASSED_ON:
-            self.__dict__.pop(name, None)
-        self._computed = None
+        try:
+            if node is not None:
+                self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
+            left = self._at(outs, results) if asked else None
+        finally:  # the second run of a checkpoint may end here
+            for name in _PASSED_ON:
+                self.__dict__.pop(name, None)
+            self._computed = None
         return (same_structure(output, results) if several else results[0]), left
 
     def _keep(

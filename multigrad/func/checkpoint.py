@@ -103,6 +103,10 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
         try:
             if level.running() is None and not grad_mode.recording():
                 return function(*args, **kwargs)
+            mode = observe.gate.get()
+            if mode is not True and mode.watch.exchange is not None:
+                # a loop around would not know what the second run has in place of captured arrays
+                args, kwargs = tree.mapped(mode.watch.exchange, (args, kwargs))
             return _Call(function, args, kwargs, keeps).first(args, kwargs)
         except Exception as error:
             theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside

@@ -341,7 +341,7 @@ class DualWriter(Writer):
         return f"{inner} if {' or '.join(tests)} else {raw}"
 
     def multilinear(self, moving: Sequence[str], pad: str) -> Lines:
-        """For each argument with a tangent, the operation with the tangent in its operand."""
+        """For each argument with a tangent, the operation with the tangent in its place."""
         for n in moving:
             t, inner = self._tangent(self.operands[n]), pad
             if len(moving) > 1:
@@ -392,7 +392,7 @@ class _RuleTexts(OperandTexts):
         return f"_layer({text})" if lifted else text
 
     def metadata(self, name: str, what: str) -> str:
-        # the rule gets an array in operand of a scalar, as on the general path
+        # the rule gets an array in place of a scalar, as on the general path
         return "None" if what == "scalar" else super().metadata(name, what)
 
 

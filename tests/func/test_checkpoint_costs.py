@@ -97,6 +97,34 @@ class TestMemory:
         assert 0.4 < exponents[1] < 0.6
         assert all(e < 0.4 for e in exponents[2:])
 
+    def test_a_function_where_the_second_run_ends_is_freed(self):
+        made = []
+
+        class Product(mg.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                out = x * y
+                made.append(weakref.ref(out))
+                ctx.save_for_backward(x, y, out)
+                return out
+
+            @staticmethod
+            def backward(ctx, g):
+                x, y, _ = ctx.saved_tensors
+                return g * y, g * x
+
+        x = mg.tensor(np.asarray([0.5, 0.7])).requires_grad_()
+        gc.collect()
+        gc.disable()
+        try:
+            y = checkpoint(lambda x: Product.apply(x, mg.sin(x)))(x)
+            mg.sum(y).backward()
+            del y
+            assert len(made) == 2
+            assert all(out() is None for out in made)
+        finally:
+            gc.enable()
+
     def test_what_was_used_is_given_up(self):
         xp = mg.namespace("numpy")
         made, alive = [], []

@@ -31,14 +31,19 @@ A body that makes a new array of a finished transformation at each call captures
 """
 
 
-class Late(Exception):
+class Late(GradientError):
     """A body has captured an array that its first call had not found.
 
-    The array becomes another argument, and the loop begins again.
+    The array becomes another argument, and the loop begins again. In a pass, it is an error.
     """
 
     def __init__(self, traced: Traced, x: Layer) -> None:
-        super().__init__(traced, x)
+        super().__init__(
+            f"{traced.name}, called again for a derivative, uses an array from outside that it did "
+            "not use before. So does a body with a derivative of a Function whose backward uses "
+            "what its forward computed: let it save inputs and outputs only. Or write the loop as "
+            "a Python loop"
+        )
         self.traced, self.x = traced, x
 
 

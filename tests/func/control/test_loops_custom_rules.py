@@ -167,6 +167,11 @@ def under_a_checkpoint(rule: Rule, a: Any, run: Run) -> Any:
     return run(lambda c, x: (func.checkpoint(lambda c: rule(c, a) * x)(c), None), start(a), XS)[0]
 
 
+def under_a_checkpoint_of_both(rule: Rule, a: Any, run: Run) -> Any:
+    held = func.checkpoint(lambda c, held, x: rule(c, held["a"]) * x)
+    return run(lambda c, x: (held(c, {"a": a}, x=x), None), start(a), XS)[0]
+
+
 def under_a_vjp_in_the_body(rule: Rule, a: Any, run: Run) -> Any:
     def body(c: Any, x: Any) -> Any:
         out, pull = func.vjp(lambda c: rule(c, a), c)
@@ -188,6 +193,7 @@ BODIES = [
     in_a_loop_in_the_body,
     in_a_branch,
     under_a_checkpoint,
+    under_a_checkpoint_of_both,
     under_a_vjp_in_the_body,
 ]
 
@@ -216,3 +222,28 @@ def test_rules_count_at_each_order(loss: Any, rule: str) -> None:
         near(ours, theirs)
         numbers += 1
     assert numbers >= 3
+
+
+class Keeping(mg.autograd.Function):
+    """Its backward uses what its forward computed, so it has a first derivative only."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        m = mg.sin(x)
+        ctx.save_for_backward(m)
+        return m * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("run", [func.scan, unrolled])
+def test_a_second_derivative_of_what_forward_kept_is_refused(run: Run) -> None:
+    slope = func.grad(Keeping.apply)
+    with pytest.raises(mg.errors.GradientError, match="inputs and outputs only"):
+        func.grad(lambda a: run(lambda c, x: (c * a + slope(c), None), start(a), XS)[0])(START)
+    a = mg.tensor(START).requires_grad_()
+    out = run(lambda c, x: (c * a + slope(c), None), start(a), XS)[0]
+    with pytest.raises(mg.errors.GradientError, match="inputs and outputs only"):
+        out.backward()
