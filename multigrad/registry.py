@@ -213,6 +213,8 @@ class About:
 
 
 NOTHING = About()
+NAMING = ("positional", "omissible", "listable")
+"""The fields of `About` that name parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -741,7 +743,7 @@ def _declare(
             operator or known.operator,
             chapter or known.chapter,
         )
-        about = _kept_about(known.about, about)
+        about = _kept_about(known.about, about, roles)
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
@@ -1026,20 +1028,38 @@ def _check_about(name: str, about: Any, roles: Mapping[str, str]) -> None:
         return
     if not isinstance(about, About):
         raise RegistrationError(f"{name}: about must be a registry.About, not {about!r}.")
-    for what in ("gradient", "positional", "omissible", "listable"):
-        names = getattr(about, what)
-        for parameter in () if isinstance(names, str) else names:
-            if parameter not in roles:
-                raise RegistrationError(
-                    f"{name}: about.{what} has {parameter!r}, which is not the name of a "
-                    f"parameter. It has {', '.join(roles) or 'none'}."
-                )
+    for f in fields(About):
+        value = getattr(about, f.name)
+        kind = type(f.default)
+        stated = f.name == "gradient" and isinstance(value, Mapping)
+        if not (stated or isinstance(value, kind)):
+            words = {str: "a string", bool: "True or False", tuple: "a tuple of strings"}[kind]
+            more = ", or a mapping of strings by argument" * (f.name == "gradient")
+            raise RegistrationError(f"{name}: about.{f.name} must be {words}{more}, not {value!r}.")
+        texts = value.values() if stated else value if kind is tuple else ()
+        for x in texts:
+            if not isinstance(x, str):
+                raise RegistrationError(f"{name}: about.{f.name} has {x!r}, which is no string.")
+        if stated or f.name in NAMING:
+            for parameter in value:
+                if parameter not in roles:
+                    raise RegistrationError(
+                        f"{name}: about.{f.name} has {parameter!r}, which is not the name of a "
+                        f"parameter. It has {', '.join(roles) or 'none'}."
+                    )
 
 
-def _kept_about(known: About, about: About | None) -> About:
-    """What is known of an operation, with what another declaration gives."""
-    values = [] if about is None else [(f, getattr(about, f.name)) for f in fields(about)]
-    return replace(known, **{f.name: x for f, x in values if x != f.default})
+def _kept_about(known: About, about: About | None, roles: Mapping[str, str]) -> About:
+    """What is known of an operation, with what another declaration gives.
+
+    The gradient that is known is that of the former rules. Parameters may have other names now.
+    """
+    parts: dict[str, Any] = {"gradient": "", "at": ""}
+    parts |= {what: tuple(p for p in getattr(known, what) if p in roles) for what in NAMING}
+    for f in fields(About) if about is not None else ():
+        if (given := getattr(about, f.name)) != f.default:
+            parts[f.name] = given
+    return replace(known, **parts)
 
 
 def _check_forward(name: str, forward: Any) -> None:

@@ -192,12 +192,13 @@ def test_a_declaration_s_words(operations: Any) -> None:
     assert "x1, x2: whatever" in said and "Returns an array of integers of" in said
     assert "for x1: 2 * g; for x2: g * x1 (everywhere)." in said
     assert "Example:\n\n    >>> mg.t.twice(1.0, x)\n\nMeaning" in said
-    words = elementwise("t.once(x, /)", x=1, about=About(gradient="g, as it is"))
+    words = elementwise("t.once(x, /)", x=1, about=About(gradient="g, as it is", example="P"))
     assert "Gradient, for the cotangent g: g, as it is." in text(words)
     again = elementwise("t.once(x, /)", x=2, override=True)
-    assert again.about.gradient == words.about.gradient  # an override keeps what it does not give
+    assert again.about.example == words.about.example  # an override keeps what it does not give,
+    assert "as it is" not in text(again)  # but what was said of the gradient, of the former rule
     again = elementwise("t.once(x, /)", x=2, about=About(at="0"), override=True)
-    assert (again.about.gradient, again.about.at) == (words.about.gradient, "0")
+    assert (again.about.example, again.about.at) == (words.about.example, "0")
 
 
 def test_a_plugin_s_words(operations: Any, monkeypatch: pytest.MonkeyPatch) -> None:
