@@ -41,8 +41,9 @@ def operations() -> Iterator[tuple[str, Any, str]]:
     """
     fill()
     for op in list(OPS.values()):
-        known = op.builtin or op.name in OVERRIDDEN
-        if known and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
+        # A plugin may have redeclared an operation of multigrad, or one of another plugin.
+        ours = op.builtin or OVERRIDDEN.get(op.name, "").startswith("multigrad.")
+        if ours and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
             for name in (op.name, *op.about.numpy):
                 function = function_named(name)
                 if isinstance(function, np.ufunc):
