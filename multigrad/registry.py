@@ -162,6 +162,9 @@ class Rule:
 class About:
     """What a declaration says of an operation beside its rules. Everything may be left out.
 
+    With override=True, what is left out stays as it was, but for `gradient` and `at`: those were
+    said of the former rules.
+
     For its docstring:
 
     gradient         the gradient: words, or for each array argument an expression of the arguments,

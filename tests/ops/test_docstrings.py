@@ -22,7 +22,7 @@ from standard_names import functions as standard
 import multigrad as mg
 from multigrad.dispatch import codegen
 from multigrad.ops.words import example, formulas, text
-from multigrad.registry import OPS, About, define, elementwise
+from multigrad.registry import OPS, About, composite, define, elementwise
 from multigrad_conformance.problem import Problem
 from multigrad_conformance.samples import samples_of
 from multigrad_special import functions
@@ -199,6 +199,9 @@ def test_a_declaration_s_words(operations: Any) -> None:
     assert "as it is" not in text(again)  # but what was said of the gradient, of the former rule
     again = elementwise("t.once(x, /)", x=2, about=About(at="0"), override=True)
     assert (again.about.example, again.about.at) == (words.about.example, "0")
+    assert "Gradient: 0.\n" in text(again)  # without an expression, too
+    sum_of = composite("t.both(x, y)", lambda xp, x, y: x + y, about=About(at="0 at 0"))
+    assert "operations that this function consists of (0 at 0).\n" in text(sum_of)
 
 
 def test_a_plugin_s_words(operations: Any, monkeypatch: pytest.MonkeyPatch) -> None:
