@@ -339,6 +339,12 @@ def declare_standard() -> None:
 OVERRIDDEN: dict[str, str] = {}
 """Operations that another module has redeclared, with the module of the first declaration."""
 
+
+def is_own(op: Op) -> bool:
+    """Whether an operation is one of multigrad itself, also if another module has redeclared it."""
+    return op.builtin or OVERRIDDEN.get(op.name, "").startswith("multigrad.")
+
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _remembered: list[Callable[[], None]] = []
@@ -740,6 +746,8 @@ def _declare(
             f"{known.module}. Choose another name, or pass override=True to replace it."
         )
     _check_about(name, about, roles)
+    if not builtin and not (known is not None and is_own(known)):
+        _check_without_numpy(name, about)
     if known is not None:  # an override keeps the parts that it does not give
         doc, operator, chapter = (
             doc or known.doc,
@@ -1050,6 +1058,16 @@ def _check_about(name: str, about: Any, roles: Mapping[str, str]) -> None:
                         f"{name}: about.{f.name} has {parameter!r}, which is not the name of a "
                         f"parameter. It has {', '.join(roles) or 'none'}."
                     )
+
+
+def _check_without_numpy(name: str, about: About | None) -> None:
+    """Raise if a plugin's own operation would carry out functions of NumPy."""
+    for what in () if about is None else ("numpy", "numpy_keywords", "omissible", "listable"):
+        if getattr(about, what):
+            raise RegistrationError(
+                f"{name}: about.{what} is for the operations of multigrad itself, which carry out "
+                "NumPy's functions. Leave it out."
+            )
 
 
 def _kept_about(known: About, about: About | None, roles: Mapping[str, str]) -> About:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import OPS, OVERRIDDEN, fill
+from ..registry import OPS, fill, is_own
 
 COUNTERPARTS: dict[str, Callable[..., Any]] = {}
 
@@ -41,9 +41,7 @@ def operations() -> Iterator[tuple[str, Any, str]]:
     """
     fill()
     for op in list(OPS.values()):
-        # A plugin may have redeclared an operation of multigrad, or one of another plugin.
-        ours = op.builtin or OVERRIDDEN.get(op.name, "").startswith("multigrad.")
-        if ours and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
+        if is_own(op) and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
             for name in (op.name, *op.about.numpy):
                 function = function_named(name)
                 if isinstance(function, np.ufunc):

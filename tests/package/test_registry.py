@@ -339,10 +339,24 @@ class TestRules:
         with pytest.raises(RegistrationError, match=rf"t.bad: about.{field} (must be|has) "):
             elementwise("t.bad(x, /)", x=1, about=About(**{field: value}))
 
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("numpy", ("fabs",)),
+            ("numpy_keywords", True),
+            ("omissible", ("x",)),
+            ("listable", ("x",)),
+        ],
+    )
+    def test_a_plugin_s_operation_is_no_function_of_numpy(self, field, value):
+        with pytest.raises(RegistrationError, match=rf"t.bad: about.{field} is for the operations"):
+            elementwise("t.bad(x, /)", x=1, about=About(**{field: value}))
+        again = elementwise("sign(x, /)", x=1, about=About(**{field: value}), override=True)
+        assert getattr(again.about, field) == value
+
     def test_numpys_functions_are_those_of_multigrads_operations(self, monkeypatch):
         """An operation of a plugin takes no function of NumPy, also if another one replaces it."""
         monkeypatch.setattr(registry, "OVERRIDDEN", registry.OVERRIDDEN.copy())
-        monkeypatch.setattr(protocols_table, "OVERRIDDEN", registry.OVERRIDDEN)
         declare = 'elementwise("{}(x, /)", x=1, override={})'
         for module in ("one.operations", "another.operations"):
             names = {"__name__": module, "elementwise": elementwise}
