@@ -812,6 +812,8 @@ def _declare(
         builtin=builtin,
         about=about or NOTHING,
     )
+    if known is not None and known.module != module:  # before `op` is in the table: see is_own
+        OVERRIDDEN.setdefault(name, known.module)
     OPS[name] = op
     try:
         _note(op, known)
@@ -825,8 +827,6 @@ def _note(op: Op, known: Op | None) -> None:
     """Tell of a declaration that is in the table, and has replaced `known`."""
     if known is not None:
         forget_remembered()
-        if known.module != op.module:
-            OVERRIDDEN.setdefault(op.name, known.module)
     for listener in listeners:
         listener(op)
 

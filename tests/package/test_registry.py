@@ -365,6 +365,16 @@ class TestRules:
         taken = {name for name, _, _ in protocols_table.operations()}
         assert "sign" in taken and "spacing" not in taken
 
+    def test_an_operation_of_multigrad_is_one_while_it_is_declared_anew(self, monkeypatch):
+        """Another thread may make the table of NumPy's functions meanwhile, once and for all."""
+        monkeypatch.setattr(registry, "OVERRIDDEN", {})
+        found = []
+        monkeypatch.setattr(
+            registry, "forget_remembered", lambda: found.extend(protocols_table.operations())
+        )
+        elementwise("sign(x, /)", x=1, override=True)
+        assert "sign" in {operation for _, _, operation in found}
+
     def test_what_an_override_keeps_of_them(self):
         """Names that are no parameters any more are dropped, as is the gradient of other rules."""
         x = mg.asarray([1.0, -2.0])
