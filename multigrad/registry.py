@@ -162,6 +162,9 @@ class Rule:
 class About:
     """What a declaration says of an operation beside its rules. Everything may be left out.
 
+    With override=True, what is left out stays as it was, but for `gradient` and `at`: those were
+    said of the former rules.
+
     For its docstring:
 
     gradient         the gradient: words, or for each array argument an expression of the arguments,
@@ -213,6 +216,8 @@ class About:
 
 
 NOTHING = About()
+NAMING = ("positional", "omissible", "listable")
+"""The fields of `About` that name parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -335,6 +340,12 @@ def import_standard() -> None:
 
 OVERRIDDEN: dict[str, str] = {}
 """Operations that another module has redeclared, with the module of the first declaration."""
+
+
+def is_own(op: Op) -> bool:
+    """Whether an operation is one of multigrad itself, also if another module has redeclared it."""
+    return op.builtin or OVERRIDDEN.get(op.name, "").startswith("multigrad.")
+
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -737,13 +748,15 @@ def _declare(
             f"{known.module}. Choose another name, or pass override=True to replace it."
         )
     _check_about(name, about, roles)
+    if not builtin and not (known is not None and is_own(known)):
+        _check_without_numpy(name, about)
     if known is not None:  # an override keeps the parts that it does not give
         doc, operator, chapter = (
             doc or known.doc,
             operator or known.operator,
             chapter or known.chapter,
         )
-        about = _kept_about(known.about, about)
+        about = _kept_about(known.about, about, roles)
         forward = known.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
@@ -801,6 +814,8 @@ def _declare(
         builtin=builtin,
         about=about or NOTHING,
     )
+    if known is not None and known.module != module:  # before `op` is in the table: see is_own
+        OVERRIDDEN.setdefault(name, known.module)
     OPS[name] = op
     try:
         _note(op, known)
@@ -814,8 +829,6 @@ def _note(op: Op, known: Op | None) -> None:
     """Tell of a declaration that is in the table, and has replaced `known`."""
     if known is not None:
         forget_remembered()
-        if known.module != op.module:
-            OVERRIDDEN.setdefault(op.name, known.module)
     for listener in listeners:
         listener(op)
 
@@ -1028,20 +1041,48 @@ def _check_about(name: str, about: Any, roles: Mapping[str, str]) -> None:
         return
     if not isinstance(about, About):
         raise RegistrationError(f"{name}: about must be a registry.About, not {about!r}.")
-    for what in ("gradient", "positional", "omissible", "listable"):
-        names = getattr(about, what)
-        for parameter in () if isinstance(names, str) else names:
-            if parameter not in roles:
-                raise RegistrationError(
-                    f"{name}: about.{what} has {parameter!r}, which is not the name of a "
-                    f"parameter. It has {', '.join(roles) or 'none'}."
-                )
+    for f in fields(About):
+        value = getattr(about, f.name)
+        kind = type(f.default)
+        stated = f.name == "gradient" and isinstance(value, Mapping)
+        if not (stated or isinstance(value, kind)):
+            words = {str: "a string", bool: "True or False", tuple: "a tuple of strings"}[kind]
+            more = ", or a mapping of strings by argument" * (f.name == "gradient")
+            raise RegistrationError(f"{name}: about.{f.name} must be {words}{more}, not {value!r}.")
+        texts = value.values() if stated else value if kind is tuple else ()
+        for x in texts:
+            if not isinstance(x, str):
+                raise RegistrationError(f"{name}: about.{f.name} has {x!r}, which is no string.")
+        if stated or f.name in NAMING:
+            for parameter in value:
+                if parameter not in roles:
+                    raise RegistrationError(
+                        f"{name}: about.{f.name} has {parameter!r}, which is not the name of a "
+                        f"parameter. It has {', '.join(roles) or 'none'}."
+                    )
 
 
-def _kept_about(known: About, about: About | None) -> About:
-    """What is known of an operation, with what another declaration gives."""
-    values = [] if about is None else [(f, getattr(about, f.name)) for f in fields(about)]
-    return replace(known, **{f.name: x for f, x in values if x != f.default})
+def _check_without_numpy(name: str, about: About | None) -> None:
+    """Raise if a plugin's own operation would carry out functions of NumPy."""
+    for what in () if about is None else ("numpy", "numpy_keywords", "omissible", "listable"):
+        if getattr(about, what):
+            raise RegistrationError(
+                f"{name}: about.{what} is for the operations of multigrad itself, which carry out "
+                "NumPy's functions. Leave it out."
+            )
+
+
+def _kept_about(known: About, about: About | None, roles: Mapping[str, str]) -> About:
+    """What is known of an operation, with what another declaration gives.
+
+    The gradient that is known is that of the former rules. Parameters may have other names now.
+    """
+    parts: dict[str, Any] = {"gradient": "", "at": ""}
+    parts |= {what: tuple(p for p in getattr(known, what) if p in roles) for what in NAMING}
+    for f in fields(About) if about is not None else ():
+        if (given := getattr(about, f.name)) != f.default:
+            parts[f.name] = given
+    return replace(known, **parts)
 
 
 def _check_forward(name: str, forward: Any) -> None:

@@ -54,12 +54,12 @@ __all__ = [
     "variable",
 ]
 
-K = TypeVar("K")
+_K = TypeVar("_K")
 
 @overload
 def grad(
     outputs: Any,
-    inputs: Mapping[K, Tensor],
+    inputs: Mapping[_K, Tensor],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -68,11 +68,11 @@ def grad(
     is_grads_batched: bool = False,
     *,
     materialize_grads: Literal[True],
-) -> dict[K, Tensor]: ...
+) -> dict[_K, Tensor]: ...
 @overload
 def grad(
     outputs: Any,
-    inputs: Mapping[K, Tensor],
+    inputs: Mapping[_K, Tensor],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -80,11 +80,11 @@ def grad(
     allow_unused: Literal[False] | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> dict[K, Tensor]: ...
+) -> dict[_K, Tensor]: ...
 @overload
 def grad(
     outputs: Any,
-    inputs: Mapping[K, Tensor],
+    inputs: Mapping[_K, Tensor],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -92,7 +92,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> dict[K, Tensor | None]: ...
+) -> dict[_K, Tensor | None]: ...
 @overload
 def grad(
     outputs: Any,

@@ -59,356 +59,364 @@ __all__ = [
 ]
 
 # Bound by Any, so that type checkers accept any use of a lambda's parameters.
-P = ParamSpec("P")
-R = TypeVar("R")
-A1 = TypeVar("A1", bound=Any)
-A2 = TypeVar("A2", bound=Any)
-A3 = TypeVar("A3", bound=Any)
-Aux = TypeVar("Aux")
-Args = TypeVarTuple("Args")
-State = TypeVar("State")
-Xs = TypeVar("Xs", bound=Any)
-Y = TypeVar("Y", bound=Any)
-X = TypeVar("X", bound="Array")
-Out = TypeVar("Out", bound="Array")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_A1 = TypeVar("_A1", bound=Any)
+_A2 = TypeVar("_A2", bound=Any)
+_A3 = TypeVar("_A3", bound=Any)
+_Aux = TypeVar("_Aux")
+_Args = TypeVarTuple("_Args")
+_State = TypeVar("_State")
+_Xs = TypeVar("_Xs", bound=Any)
+_Y = TypeVar("_Y", bound=Any)
+_X = TypeVar("_X", bound="Array")
+_Out = TypeVar("_Out", bound="Array")
 
-Result = TypeVar("Result", covariant=True)
-Variable = TypeVar("Variable", covariant=True)
+_Result = TypeVar("_Result", covariant=True)
+_Variable = TypeVar("_Variable", covariant=True)
 
-class Transformed(Protocol[P, Result]):
+class _Transformed(Protocol[_P, _Result]):
     """A function with the parameters of another function."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Result: ...
 
-class ByArray(Protocol[Variable, P, Result]):
+class _ByArray(Protocol[_Variable, _P, _Result]):
     """A derivative whose structure is known if the variable is an array.
 
     If the variable is a dictionary, list or tuple of arrays, the structure is unknown.
     """
 
     @property
-    def variable(self) -> Variable: ...
+    def variable(self) -> _Variable: ...
     @overload
-    def __call__(self: ByArray[Array, P, Result], *args: P.args, **kwargs: P.kwargs) -> Result: ...
+    def __call__(
+        self: _ByArray[Array, _P, _Result], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _Result: ...
     @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
 
-First: TypeAlias = Callable[Concatenate[A1, P], R]
-Second: TypeAlias = Callable[Concatenate[A1, A2, P], R]
-Third: TypeAlias = Callable[Concatenate[A1, A2, A3, P], R]
-No: TypeAlias = Literal[False]
-Yes: TypeAlias = Literal[True]
+_First: TypeAlias = Callable[Concatenate[_A1, _P], _R]
+_Second: TypeAlias = Callable[Concatenate[_A1, _A2, _P], _R]
+_Third: TypeAlias = Callable[Concatenate[_A1, _A2, _A3, _P], _R]
+_No: TypeAlias = Literal[False]
+_Yes: TypeAlias = Literal[True]
 
 @overload
 def vjp(
-    function: Callable[[*Args], R], *primals: *Args, has_aux: No = False
-) -> tuple[R, Callable[[R], tuple[*Args]]]: ...
+    function: Callable[[*_Args], _R], *primals: *_Args, has_aux: _No = False
+) -> tuple[_R, Callable[[_R], tuple[*_Args]]]: ...
 @overload
 def vjp(
-    function: Callable[[*Args], tuple[R, Aux]], *primals: *Args, has_aux: Yes
-) -> tuple[R, Callable[[R], tuple[*Args]], Aux]: ...
+    function: Callable[[*_Args], tuple[_R, _Aux]], *primals: *_Args, has_aux: _Yes
+) -> tuple[_R, Callable[[_R], tuple[*_Args]], _Aux]: ...
 @overload
 def value_and_grad(
-    function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
-) -> Transformed[Concatenate[A1, P], tuple[R, A1]]: ...
+    function: _First[_A1, _P, _R], argnums: Literal[0] = 0, has_aux: _No = False
+) -> _Transformed[Concatenate[_A1, _P], tuple[_R, _A1]]: ...
 @overload
 def value_and_grad(
-    function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], tuple[R, A2]]: ...
+    function: _Second[_A1, _A2, _P, _R], argnums: Literal[1], has_aux: _No = False
+) -> _Transformed[Concatenate[_A1, _A2, _P], tuple[_R, _A2]]: ...
 @overload
 def value_and_grad(
-    function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], tuple[R, tuple[A1, A2]]]: ...
+    function: _Second[_A1, _A2, _P, _R],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: _No = False,
+) -> _Transformed[Concatenate[_A1, _A2, _P], tuple[_R, tuple[_A1, _A2]]]: ...
 @overload
 def value_and_grad(
-    function: Third[A1, A2, A3, P, R],
+    function: _Third[_A1, _A2, _A3, _P, _R],
     argnums: tuple[Literal[0], Literal[1], Literal[2]],
-    has_aux: No = False,
-) -> Transformed[Concatenate[A1, A2, A3, P], tuple[R, tuple[A1, A2, A3]]]: ...
+    has_aux: _No = False,
+) -> _Transformed[Concatenate[_A1, _A2, _A3, _P], tuple[_R, tuple[_A1, _A2, _A3]]]: ...
 @overload
 def value_and_grad(
-    function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
-) -> Transformed[Concatenate[A1, P], tuple[tuple[R, Aux], A1]]: ...
+    function: _First[_A1, _P, tuple[_R, _Aux]], argnums: Literal[0] = 0, *, has_aux: _Yes
+) -> _Transformed[Concatenate[_A1, _P], tuple[tuple[_R, _Aux], _A1]]: ...
 @overload
 def value_and_grad(
-    function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
-) -> Transformed[P, tuple[tuple[R, Aux], Any]]: ...
+    function: Callable[_P, tuple[_R, _Aux]], argnums: int | Sequence[int], has_aux: _Yes
+) -> _Transformed[_P, tuple[tuple[_R, _Aux], Any]]: ...
 @overload
 def value_and_grad(
-    function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
-) -> Transformed[P, tuple[Any, Any]]: ...
+    function: Callable[_P, _R], argnums: int | Sequence[int], has_aux: bool = False
+) -> _Transformed[_P, tuple[Any, Any]]: ...
 @overload
 def grad(
-    function: First[A1, P, R], argnums: Literal[0] = 0, has_aux: No = False
-) -> Transformed[Concatenate[A1, P], A1]: ...
+    function: _First[_A1, _P, _R], argnums: Literal[0] = 0, has_aux: _No = False
+) -> _Transformed[Concatenate[_A1, _P], _A1]: ...
 @overload
 def grad(
-    function: Second[A1, A2, P, R], argnums: Literal[1], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], A2]: ...
+    function: _Second[_A1, _A2, _P, _R], argnums: Literal[1], has_aux: _No = False
+) -> _Transformed[Concatenate[_A1, _A2, _P], _A2]: ...
 @overload
 def grad(
-    function: Second[A1, A2, P, R], argnums: tuple[Literal[0], Literal[1]], has_aux: No = False
-) -> Transformed[Concatenate[A1, A2, P], tuple[A1, A2]]: ...
+    function: _Second[_A1, _A2, _P, _R],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: _No = False,
+) -> _Transformed[Concatenate[_A1, _A2, _P], tuple[_A1, _A2]]: ...
 @overload
 def grad(
-    function: Third[A1, A2, A3, P, R],
+    function: _Third[_A1, _A2, _A3, _P, _R],
     argnums: tuple[Literal[0], Literal[1], Literal[2]],
-    has_aux: No = False,
-) -> Transformed[Concatenate[A1, A2, A3, P], tuple[A1, A2, A3]]: ...
+    has_aux: _No = False,
+) -> _Transformed[Concatenate[_A1, _A2, _A3, _P], tuple[_A1, _A2, _A3]]: ...
 @overload
 def grad(
-    function: First[A1, P, tuple[R, Aux]], argnums: Literal[0] = 0, *, has_aux: Yes
-) -> Transformed[Concatenate[A1, P], tuple[A1, Aux]]: ...
+    function: _First[_A1, _P, tuple[_R, _Aux]], argnums: Literal[0] = 0, *, has_aux: _Yes
+) -> _Transformed[Concatenate[_A1, _P], tuple[_A1, _Aux]]: ...
 @overload
 def grad(
-    function: Callable[P, tuple[R, Aux]], argnums: int | Sequence[int], has_aux: Yes
-) -> Transformed[P, tuple[Any, Aux]]: ...
+    function: Callable[_P, tuple[_R, _Aux]], argnums: int | Sequence[int], has_aux: _Yes
+) -> _Transformed[_P, tuple[Any, _Aux]]: ...
 @overload
 def grad(
-    function: Callable[P, R], argnums: int | Sequence[int], has_aux: bool = False
-) -> Transformed[P, Any]: ...
+    function: Callable[_P, _R], argnums: int | Sequence[int], has_aux: bool = False
+) -> _Transformed[_P, Any]: ...
 @overload
 def jvp(
-    function: Callable[[*Args], R],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
+    function: Callable[[*_Args], _R],
+    primals: tuple[*_Args],
+    tangents: tuple[*_Args],
     *,
     strict: bool = False,
-    has_aux: No = False,
-) -> tuple[R, R]: ...
+    has_aux: _No = False,
+) -> tuple[_R, _R]: ...
 @overload
 def jvp(
-    function: Callable[[*Args], tuple[R, Aux]],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
+    function: Callable[[*_Args], tuple[_R, _Aux]],
+    primals: tuple[*_Args],
+    tangents: tuple[*_Args],
     *,
     strict: bool = False,
-    has_aux: Yes,
-) -> tuple[R, R, Aux]: ...
+    has_aux: _Yes,
+) -> tuple[_R, _R, _Aux]: ...
 @overload
 def jvp(
-    function: Callable[[X], R],
-    primals: X,
-    tangents: X,
+    function: Callable[[_X], _R],
+    primals: _X,
+    tangents: _X,
     *,
     strict: bool = False,
-    has_aux: No = False,
-) -> tuple[R, R]: ...
+    has_aux: _No = False,
+) -> tuple[_R, _R]: ...
 @overload
 def jvp(
-    function: Callable[[X], tuple[R, Aux]],
-    primals: X,
-    tangents: X,
+    function: Callable[[_X], tuple[_R, _Aux]],
+    primals: _X,
+    tangents: _X,
     *,
     strict: bool = False,
-    has_aux: Yes,
-) -> tuple[R, R, Aux]: ...
+    has_aux: _Yes,
+) -> tuple[_R, _R, _Aux]: ...
 @overload
 def jacrev(
-    function: First[A1, P, R],
+    function: _First[_A1, _P, _R],
     argnums: Literal[0] = 0,
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], _R]: ...
 @overload
 def jacrev(
-    function: Second[A1, A2, P, R],
+    function: _Second[_A1, _A2, _P, _R],
     argnums: Literal[1],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+) -> _ByArray[_A2, Concatenate[_A1, _A2, _P], _R]: ...
 @overload
 def jacrev(
-    function: Second[A1, A2, P, Out],
+    function: _Second[_A1, _A2, _P, _Out],
     argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+) -> _ByArray[_A1 | _A2, Concatenate[_A1, _A2, _P], tuple[_Out, _Out]]: ...
 @overload
 def jacrev(
-    function: First[A1, P, tuple[R, Aux]],
+    function: _First[_A1, _P, tuple[_R, _Aux]],
     argnums: Literal[0] = 0,
     *,
-    has_aux: Yes,
+    has_aux: _Yes,
     chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], tuple[_R, _Aux]]: ...
 @overload
 def jacrev(
-    function: Callable[P, Any],
+    function: Callable[_P, Any],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
-) -> Transformed[P, Any]: ...
+) -> _Transformed[_P, Any]: ...
 @overload
 def jacfwd(
-    function: First[A1, P, R],
+    function: _First[_A1, _P, _R],
     argnums: Literal[0] = 0,
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], _R]: ...
 @overload
 def jacfwd(
-    function: Second[A1, A2, P, R],
+    function: _Second[_A1, _A2, _P, _R],
     argnums: Literal[1],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+) -> _ByArray[_A2, Concatenate[_A1, _A2, _P], _R]: ...
 @overload
 def jacfwd(
-    function: Second[A1, A2, P, Out],
+    function: _Second[_A1, _A2, _P, _Out],
     argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+) -> _ByArray[_A1 | _A2, Concatenate[_A1, _A2, _P], tuple[_Out, _Out]]: ...
 @overload
 def jacfwd(
-    function: First[A1, P, tuple[R, Aux]],
+    function: _First[_A1, _P, tuple[_R, _Aux]],
     argnums: Literal[0] = 0,
     *,
-    has_aux: Yes,
+    has_aux: _Yes,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], tuple[_R, _Aux]]: ...
 @overload
 def jacfwd(
-    function: Callable[P, Any],
+    function: Callable[_P, Any],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> Transformed[P, Any]: ...
+) -> _Transformed[_P, Any]: ...
 @overload
 def jacobian(
-    function: First[A1, P, R],
+    function: _First[_A1, _P, _R],
     argnums: Literal[0] = 0,
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], _R]: ...
 @overload
 def jacobian(
-    function: Second[A1, A2, P, R],
+    function: _Second[_A1, _A2, _P, _R],
     argnums: Literal[1],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+) -> _ByArray[_A2, Concatenate[_A1, _A2, _P], _R]: ...
 @overload
 def jacobian(
-    function: Second[A1, A2, P, Out],
+    function: _Second[_A1, _A2, _P, _Out],
     argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[Out, Out]]: ...
+) -> _ByArray[_A1 | _A2, Concatenate[_A1, _A2, _P], tuple[_Out, _Out]]: ...
 @overload
 def jacobian(
-    function: First[A1, P, tuple[R, Aux]],
+    function: _First[_A1, _P, tuple[_R, _Aux]],
     argnums: Literal[0] = 0,
     *,
-    has_aux: Yes,
+    has_aux: _Yes,
     chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], tuple[_R, _Aux]]: ...
 @overload
 def jacobian(
-    function: Callable[P, Any],
+    function: Callable[_P, Any],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
-) -> Transformed[P, Any]: ...
+) -> _Transformed[_P, Any]: ...
 @overload
 def hessian(
-    function: First[A1, P, R],
+    function: _First[_A1, _P, _R],
     argnums: Literal[0] = 0,
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], R]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], _R]: ...
 @overload
 def hessian(
-    function: Second[A1, A2, P, R],
+    function: _Second[_A1, _A2, _P, _R],
     argnums: Literal[1],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A2, Concatenate[A1, A2, P], R]: ...
+) -> _ByArray[_A2, Concatenate[_A1, _A2, _P], _R]: ...
 @overload
 def hessian(
-    function: Second[A1, A2, P, Out],
+    function: _Second[_A1, _A2, _P, _Out],
     argnums: tuple[Literal[0], Literal[1]],
-    has_aux: No = False,
+    has_aux: _No = False,
     *,
     chunk_size: int | None = None,
-) -> ByArray[A1 | A2, Concatenate[A1, A2, P], tuple[tuple[Out, Out], tuple[Out, Out]]]: ...
+) -> _ByArray[
+    _A1 | _A2, Concatenate[_A1, _A2, _P], tuple[tuple[_Out, _Out], tuple[_Out, _Out]]
+]: ...
 @overload
 def hessian(
-    function: First[A1, P, tuple[R, Aux]],
+    function: _First[_A1, _P, tuple[_R, _Aux]],
     argnums: Literal[0] = 0,
     *,
-    has_aux: Yes,
+    has_aux: _Yes,
     chunk_size: int | None = None,
-) -> ByArray[A1, Concatenate[A1, P], tuple[R, Aux]]: ...
+) -> _ByArray[_A1, Concatenate[_A1, _P], tuple[_R, _Aux]]: ...
 @overload
 def hessian(
-    function: Callable[P, Any],
+    function: Callable[_P, Any],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
-) -> Transformed[P, Any]: ...
+) -> _Transformed[_P, Any]: ...
 @overload
 def hvp(
-    function: Callable[[*Args], R],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
+    function: Callable[[*_Args], _R],
+    primals: tuple[*_Args],
+    tangents: tuple[*_Args],
     *,
-    has_aux: No = False,
-) -> tuple[R, tuple[*Args]]: ...
+    has_aux: _No = False,
+) -> tuple[_R, tuple[*_Args]]: ...
 @overload
 def hvp(
-    function: Callable[[*Args], tuple[R, Aux]],
-    primals: tuple[*Args],
-    tangents: tuple[*Args],
+    function: Callable[[*_Args], tuple[_R, _Aux]],
+    primals: tuple[*_Args],
+    tangents: tuple[*_Args],
     *,
-    has_aux: Yes,
-) -> tuple[R, tuple[*Args], Aux]: ...
+    has_aux: _Yes,
+) -> tuple[_R, tuple[*_Args], _Aux]: ...
 @overload
 def hvp(
-    function: Callable[[X], R], primals: X, tangents: X, *, has_aux: No = False
-) -> tuple[R, X]: ...
+    function: Callable[[_X], _R], primals: _X, tangents: _X, *, has_aux: _No = False
+) -> tuple[_R, _X]: ...
 @overload
 def hvp(
-    function: Callable[[X], tuple[R, Aux]], primals: X, tangents: X, *, has_aux: Yes
-) -> tuple[R, X, Aux]: ...
+    function: Callable[[_X], tuple[_R, _Aux]], primals: _X, tangents: _X, *, has_aux: _Yes
+) -> tuple[_R, _X, _Aux]: ...
 @overload
 def scan(
-    body: Callable[[State, Xs], tuple[State, Y]],
-    carry: State,
-    xs: Xs,
+    body: Callable[[_State, _Xs], tuple[_State, _Y]],
+    carry: _State,
+    xs: _Xs,
     *,
     length: int | None = None,
     reverse: bool = False,
     checkpoint: Checkpoint = "step",
-) -> tuple[State, Y]: ...
+) -> tuple[_State, _Y]: ...
 @overload
 def scan(
-    body: Callable[[State, None], tuple[State, Y]],
-    carry: State,
+    body: Callable[[_State, None], tuple[_State, _Y]],
+    carry: _State,
     xs: None = None,
     *,
     length: int | None = None,
     reverse: bool = False,
     checkpoint: Checkpoint = "step",
-) -> tuple[State, Y]: ...
+) -> tuple[_State, _Y]: ...

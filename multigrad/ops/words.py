@@ -175,14 +175,14 @@ def _gradient(op: Op) -> str:
         text += f"; {words}" if text else words
     note = op.about.at or _of(op, "AT", "")
     if text:
-        return f"Gradient, for the cotangent g: {text}{f' ({note})' if note else ''}."
-    if op.kind == "composite":
-        return "Gradient: it follows from the operations that this function consists of."
-    return (
-        "Gradient: the transpose of this linear map, applied to the cotangent."
-        if op.kind in ("linear", "multilinear")
-        else ""
-    )
+        text = f", for the cotangent g: {text}"
+    elif op.kind == "composite":
+        text = ": it follows from the operations that this function consists of"
+    elif op.kind in ("linear", "multilinear"):
+        text = ": the transpose of this linear map, applied to the cotangent"
+    elif note:
+        text, note = f": {note}", ""
+    return f"Gradient{text}{f' ({note})' if note else ''}." if text else ""
 
 
 def formulas(op: Op) -> dict[str, str]:

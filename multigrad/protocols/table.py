@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import OPS, OVERRIDDEN, fill
+from ..registry import OPS, declare_standard, is_own
 
 COUNTERPARTS: dict[str, Callable[..., Any]] = {}
 
@@ -39,10 +39,9 @@ def operations() -> Iterator[tuple[str, Any, str]]:
     They have the name of the operation, or its declaration names them. A function under another
     name, such as numpy.permute_dims, may have another signature.
     """
-    fill()
+    declare_standard()  # not those of plugins: one may be calling NumPy here, in another thread
     for op in list(OPS.values()):
-        known = op.builtin or op.name in OVERRIDDEN
-        if known and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
+        if is_own(op) and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
             for name in (op.name, *op.about.numpy):
                 function = function_named(name)
                 if isinstance(function, np.ufunc):

@@ -22,7 +22,7 @@ from standard_names import functions as standard
 import multigrad as mg
 from multigrad.dispatch import codegen
 from multigrad.ops.words import example, formulas, text
-from multigrad.registry import OPS, About, define, elementwise
+from multigrad.registry import OPS, About, composite, define, elementwise
 from multigrad_conformance.problem import Problem
 from multigrad_conformance.samples import samples_of
 from multigrad_special import functions
@@ -192,12 +192,16 @@ def test_a_declaration_s_words(operations: Any) -> None:
     assert "x1, x2: whatever" in said and "Returns an array of integers of" in said
     assert "for x1: 2 * g; for x2: g * x1 (everywhere)." in said
     assert "Example:\n\n    >>> mg.t.twice(1.0, x)\n\nMeaning" in said
-    words = elementwise("t.once(x, /)", x=1, about=About(gradient="g, as it is"))
+    words = elementwise("t.once(x, /)", x=1, about=About(gradient="g, as it is", example="P"))
     assert "Gradient, for the cotangent g: g, as it is." in text(words)
     again = elementwise("t.once(x, /)", x=2, override=True)
-    assert again.about.gradient == words.about.gradient  # an override keeps what it does not give
+    assert again.about.example == words.about.example  # an override keeps what it does not give,
+    assert "as it is" not in text(again)  # but what was said of the gradient, of the former rule
     again = elementwise("t.once(x, /)", x=2, about=About(at="0"), override=True)
-    assert (again.about.gradient, again.about.at) == (words.about.gradient, "0")
+    assert (again.about.example, again.about.at) == (words.about.example, "0")
+    assert "Gradient: 0.\n" in text(again)  # without an expression, too
+    sum_of = composite("t.both(x, y)", lambda xp, x, y: x + y, about=About(at="0 at 0"))
+    assert "operations that this function consists of (0 at 0).\n" in text(sum_of)
 
 
 def test_a_plugin_s_words(operations: Any, monkeypatch: pytest.MonkeyPatch) -> None:

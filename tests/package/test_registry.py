@@ -18,6 +18,7 @@ import multigrad as mg
 from multigrad import func, registry
 from multigrad.dispatch import codegen
 from multigrad.errors import MissingRuleError, RegistrationError
+from multigrad.protocols import table as protocols_table
 from multigrad.registry import (
     About,
     composite,
@@ -27,6 +28,11 @@ from multigrad.registry import (
     multilinear,
     nondifferentiable,
 )
+
+
+def _chosen(xp, c, x, y):
+    return xp.astype(c, x.dtype) * x + xp.astype(~c, x.dtype) * y
+
 
 NAMES = (
     *("class", "None", "async", "match", "_", "_y", "__x__", "x__", "1", "a b", "x-y"),
@@ -308,13 +314,77 @@ class TestRules:
     def test_refused_abouts(self):
         with pytest.raises(RegistrationError, match=r"t.bad: about must be a registry.About, not"):
             elementwise("t.bad(x, /)", x=1, about={"at": "0"})
-        for field in ({"gradient": {"y": "g"}}, {"positional": ("y",)}, {"listable": ["y"]}):
+        for field in ({"gradient": {"y": "g"}}, {"positional": ("y",)}, {"listable": ("y",)}):
             with pytest.raises(
                 RegistrationError,
                 match=rf"t.bad: about.{next(iter(field))} has 'y', which is not the name of a "
                 "parameter. It has x",
             ):
                 elementwise("t.bad(x, /)", x=1, about=About(**field))
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            *((f, x) for f in ("at", "example", "arrays") for x in (None, 3, b"0", ["0"])),
+            *((f, x) for f in ("dtypes", "returns") for x in (None, True, ("0",))),
+            *((f, x) for f in ("any_operands", "method", "numpy_keywords") for x in (None, 1, "x")),
+            *((f, x) for f in ("checks", "sized_by_values") for x in (None, 0, ())),
+            *((f, x) for f in ("positional", "numpy") for x in (None, 3, "x", b"x", ["x"], {"x"})),
+            *((f, x) for f in ("omissible", "listable") for x in (None, 3, "x", {"x": "x"})),
+            *((f, ("x", 3)) for f in ("positional", "numpy", "omissible", "listable")),
+            *(("gradient", x) for x in (None, 3, b"g", ["x"], ("x",), {"x"}, {"x": 3}, {1: "g"})),
+        ],
+    )
+    def test_fields_of_another_type(self, field, value):
+        with pytest.raises(RegistrationError, match=rf"t.bad: about.{field} (must be|has) "):
+            elementwise("t.bad(x, /)", x=1, about=About(**{field: value}))
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("numpy", ("fabs",)),
+            ("numpy_keywords", True),
+            ("omissible", ("x",)),
+            ("listable", ("x",)),
+        ],
+    )
+    def test_a_plugin_s_operation_is_no_function_of_numpy(self, field, value):
+        with pytest.raises(RegistrationError, match=rf"t.bad: about.{field} is for the operations"):
+            elementwise("t.bad(x, /)", x=1, about=About(**{field: value}))
+        again = elementwise("sign(x, /)", x=1, about=About(**{field: value}), override=True)
+        assert getattr(again.about, field) == value
+
+    def test_numpys_functions_are_those_of_multigrads_operations(self, monkeypatch):
+        """An operation of a plugin takes no function of NumPy, also if another one replaces it."""
+        monkeypatch.setattr(registry, "OVERRIDDEN", registry.OVERRIDDEN.copy())
+        declare = 'elementwise("{}(x, /)", x=1, override={})'
+        for module in ("one.operations", "another.operations"):
+            names = {"__name__": module, "elementwise": elementwise}
+            exec(declare.format("spacing", module != "one.operations"), names)
+        exec(declare.format("sign", True), names)
+        taken = {name for name, _, _ in protocols_table.operations()}
+        assert "sign" in taken and "spacing" not in taken
+
+    def test_an_operation_of_multigrad_is_one_while_it_is_declared_anew(self, monkeypatch):
+        """Another thread may make the table of NumPy's functions meanwhile, once and for all."""
+        monkeypatch.setattr(registry, "OVERRIDDEN", {})
+        found = []
+        monkeypatch.setattr(
+            registry, "forget_remembered", lambda: found.extend(protocols_table.operations())
+        )
+        elementwise("sign(x, /)", x=1, override=True)
+        assert "sign" in {operation for _, _, operation in found}
+
+    def test_what_an_override_keeps_of_them(self):
+        """Names that are no parameters any more are dropped, as is the gradient of other rules."""
+        x = mg.asarray([1.0, -2.0])
+        composite("where(c: array, x: array, y: array, /)", _chosen, override=True)
+        assert mg.where(x > 0, x, 0 * x).tolist() == [1.0, 0.0]
+        composite("take(a: array, at: array, /)", lambda xp, a, at: a[at], override=True)
+        assert mg.take(x, mg.asarray([1, 1])).tolist() == [-2.0, -2.0]
+        elementwise("sign(x, /)", x=lambda xp, g, x: g, override=True)
+        assert "0 * g" not in mg.sign.__doc__
+        assert np.sign(x).tolist() == [1.0, -1.0]
 
     @pytest.mark.parametrize("declare", [define, linear, multilinear])
     def test_keep_needs_a_joint_rule(self, declare):

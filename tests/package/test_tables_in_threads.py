@@ -252,6 +252,20 @@ run(lambda: library.bound.toy.f(np.ones(())).item(), lambda: want("toy"))
     assert out == "1.0 True\n"
 
 
+@pytest.mark.parametrize("name", ["cos", "trapezoid"])
+def test_numpys_functions_do_not_wait_for_a_plugin(site: Site, name: str) -> None:
+    """The plugin calls one as well, and would wait for the import of the table of functions."""
+    site.plugin(
+        "p",
+        OPERATIONS + "    import __main__, numpy as np\n    __main__.t = mg.asarray(np.ones(3))\n"
+        f"    __main__.pause()\n    __main__.s = np.{name}(__main__.t)\n    return []",
+    )
+    out = site.run(
+        THREADS + f"\nrun(lambda: mg.zeros(1).tolist(), lambda: np.{name}(t).shape)",
+    )
+    assert out == f"[0.0] {'()' if name == 'trapezoid' else '(3,)'}\n"
+
+
 @pytest.mark.parametrize("look_up", ["library.bound.lineage", "library.xp.lineage"])
 def test_a_table_that_grows_may_be_searched(site: Site, look_up: str) -> None:
     """Another thread may declare operations while one looks for a prefix."""

@@ -81,6 +81,15 @@ def test_stubs_written_by_hand_have_the_names_and_arguments_of_the_package(name:
     body = ast.parse((ROOT / name.replace(".", "/") / "__init__.pyi").read_text()).body
     (listed,) = [n.value for n in body if isinstance(n, ast.Assign) and "__all__" in ast.unparse(n)]
     assert ast.literal_eval(listed) == module.__all__
+    helping = [
+        name.id
+        for node in body
+        for name in ast.walk(node)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and isinstance(name, ast.Name)
+        and isinstance(name.ctx, ast.Store)
+    ] + [node.name for node in body if isinstance(node, ast.ClassDef)]
+    assert [n for n in helping if not n.startswith("_")] == []  # a program would miss them
     defined = [node for node in body if isinstance(node, ast.FunctionDef)]
     imported = {a.name for node in body if isinstance(node, ast.ImportFrom) for a in node.names}
     assert {node.name for node in defined} == set(module.__all__) - imported

@@ -13,50 +13,50 @@ from ...typing import Array
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
-Tensors = tuple[Tensor, ...]
-R = TypeVar("R")
+_Tensors = tuple[Tensor, ...]
+_R = TypeVar("_R")
 
 @overload
 def vjp(
-    func: Callable[[Tensor], R],
+    func: Callable[[Tensor], _R],
     inputs: Array,
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, Tensor]: ...
+) -> tuple[_R, Tensor]: ...
 @overload
 def vjp(
-    func: Callable[..., R],
+    func: Callable[..., _R],
     inputs: tuple[Array, ...],
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, Tensors]: ...
+) -> tuple[_R, _Tensors]: ...
 @overload
 def jvp(
-    func: Callable[[Tensor], R],
+    func: Callable[[Tensor], _R],
     inputs: Array,
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, R]: ...
+) -> tuple[_R, _R]: ...
 @overload
 def jvp(
-    func: Callable[..., R],
+    func: Callable[..., _R],
     inputs: tuple[Array, ...],
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, R]: ...
+) -> tuple[_R, _R]: ...
 @overload
 def jacobian(
-    func: Callable[[Tensor], R],
+    func: Callable[[Tensor], _R],
     inputs: Array,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> R: ...
+) -> _R: ...
 @overload
 def jacobian(
     func: Callable[..., Tensor],
@@ -65,16 +65,16 @@ def jacobian(
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> Tensors: ...
+) -> _Tensors: ...
 @overload
 def jacobian(
-    func: Callable[..., Tensors],
+    func: Callable[..., _Tensors],
     inputs: tuple[Array, ...],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> tuple[Tensors, ...]: ...
+) -> tuple[_Tensors, ...]: ...
 @overload
 def hessian(
     func: Callable[[Tensor], Any],
@@ -92,36 +92,36 @@ def hessian(
     strict: bool = False,
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> tuple[Tensors, ...]: ...
+) -> tuple[_Tensors, ...]: ...
 @overload
 def vhp(
-    func: Callable[[Tensor], R],
+    func: Callable[[Tensor], _R],
     inputs: Array,
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, Tensor]: ...
+) -> tuple[_R, Tensor]: ...
 @overload
 def vhp(
-    func: Callable[..., R],
+    func: Callable[..., _R],
     inputs: tuple[Array, ...],
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, Tensors]: ...
+) -> tuple[_R, _Tensors]: ...
 @overload
 def hvp(
-    func: Callable[[Tensor], R],
+    func: Callable[[Tensor], _R],
     inputs: Array,
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, Tensor]: ...
+) -> tuple[_R, Tensor]: ...
 @overload
 def hvp(
-    func: Callable[..., R],
+    func: Callable[..., _R],
     inputs: tuple[Array, ...],
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[R, Tensors]: ...
+) -> tuple[_R, _Tensors]: ...
