@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import OPS, declare_standard, is_own
+from ..registry import OPS, import_standard, is_own
 
 COUNTERPARTS: dict[str, Callable[..., Any]] = {}
 
@@ -39,7 +39,7 @@ def operations() -> Iterator[tuple[str, Any, str]]:
     They have the name of the operation, or its declaration names them. A function under another
     name, such as numpy.permute_dims, may have another signature.
     """
-    declare_standard()  # not those of plugins: one may be calling NumPy here, in another thread
+    import_standard()  # not those of plugins: one may be calling NumPy here, in another thread
     for op in list(OPS.values()):
         if is_own(op) and op.public and op.arrays and op.chapter not in ("creation", "data_type"):
             for name in (op.name, *op.about.numpy):
