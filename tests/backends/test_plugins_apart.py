@@ -641,6 +641,7 @@ def user():  # presses Ctrl-C once the program hangs
         time.sleep(0.02)
     signal.pthread_kill(main, signal.SIGINT)
 main = threading.get_ident()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a program in the background ignores it
 threading.Thread(target=user, daemon=True).start()
 try:
     discovery.backend_of(object())
