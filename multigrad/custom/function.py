@@ -388,6 +388,8 @@ class Application:
                     computed.next = ctx._next
                     _mark_inputs(computed, values)
             own_switch().set(off)
+            if off is None and BASE.get() is False:  # by a forward around this one
+                BASE.set(None)
             return call_forward(self.rule, self.names, ctx, values)
         finally:
             try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
 from multigrad.autograd.function import Function, once_differentiable
+from multigrad.core.level import BASE
 
 X = np.asarray([0.1, 0.5, -0.3])
 P = np.exp(X) / np.exp(X).sum()
@@ -844,3 +846,32 @@ class TestFunctionThatKeepsADictionary:
         f = self.apply(xp)
         xp.sum(func.vmap(f, in_axes=(0, None))(raw(xp, ROWS), w)).backward()
         close(w.grad, np.sin(ROWS).sum(0))
+
+
+def test_a_forward_that_is_followed_inside_of_one_that_is_not() -> None:
+    """The base level is off for both. Only in the inner one do operations mark what they compute."""
+    seen = []
+
+    class Inner(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            seen.append(BASE.get())
+            return mg.sin(x) * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    class Outer(mg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            slope = mg.func.grad(mg.func.grad(Inner.apply))(x)
+            seen.append(BASE.get())
+            return slope
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    Outer.apply(mg.asarray(1.0))
+    assert seen == [None, False]
