@@ -362,7 +362,7 @@ elsewhere-wheels: $(READY)
 	@$(PINNED) $(PY) -m pip wheel --quiet --no-deps --wheel-dir "$(WHEELS)/dist" . $(PROJECTS:%=./%)
 	@"$(PYTHON)" -m venv "$(WHEELS)/env"
 	@$(PINNED) "$(WHEELS)/env/bin/python" -m pip install --quiet "$(WHEELS)"/dist/*.whl hypothesis pytest-xdist
-	@set -e; folder="$$(mktemp -d)"; trap 'rm -rf "$$folder"' EXIT; cp -r tests docs examples pyproject.toml "$$folder"; cd "$$folder"; \
+	@set -e; folder="$$(mktemp -d)"; trap 'rm -rf "$$folder"' EXIT; cp -r tests docs examples tools pyproject.toml "$$folder"; cd "$$folder"; \
 	"$(WHEELS)/env/bin/python" -m pytest -q -p no:cacheprovider $(SHARED) $(ON_NUMPY) \
 	    --ignore tests/typing/test_stubs.py --deselect tests/ops/test_docstrings.py::test_the_examples_are_fresh; \
 	"$(WHEELS)/env/bin/python" -m pytest -q -p no:cacheprovider $(SHARED) --pyargs multigrad_conformance --multigrad-backend numpy
