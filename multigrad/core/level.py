@@ -199,6 +199,12 @@ BASE = BaseSwitch()
 """The grad mode of the base level."""
 
 
+def mark_at_the_base() -> None:
+    """Let operations of the base level mark what they compute, if a forward has switched it off."""
+    if BASE.get() is False:
+        BASE.set(None)
+
+
 class Several(tuple[Switch, ...], Switch):
     """Grad modes of several levels that users switch as one, which is on if the first one is."""
 

@@ -28,7 +28,17 @@ from ..core import grad_mode
 from ..core.computed import follow, following, mark
 from ..core.element import is_array
 from ..core.graph import Node
-from ..core.level import BASE, Layer, as_guest, highest, own_switch, settle, settle_again, undo
+from ..core.level import (
+    BASE,
+    Layer,
+    as_guest,
+    highest,
+    mark_at_the_base,
+    own_switch,
+    settle,
+    settle_again,
+    undo,
+)
 from ..core.tensor import Tensor, wrap, wrap_at
 from ..dispatch.general import same_structure
 from ..errors import GradientError
@@ -388,8 +398,8 @@ class Application:
                     computed.next = ctx._next
                     _mark_inputs(computed, values)
             own_switch().set(off)
-            if off is None and BASE.get() is False:  # by a forward around this one
-                BASE.set(None)
+            if off is None:
+                mark_at_the_base()
             return call_forward(self.rule, self.names, ctx, values)
         finally:
             try:
