@@ -35,10 +35,10 @@ faster, for inputs of the classes, shapes and memory layouts of these.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import copysign
-from typing import Any
+from typing import Any, cast
 
 from .registry import Op
 
@@ -197,6 +197,17 @@ def _identity(x: Any) -> Any:
         if x != x
         else (type(x), x, copysign(1.0, x) if isinstance(x, float) else 0)
     )
+
+
+def run_at(run: Callable[..., Any], inputs: Iterable[Any]) -> Callable[..., Any]:
+    """What runs a program for inputs of the classes, shapes and memory layouts of these."""
+    at = getattr(run, "at", None)
+    return run if at is None else cast("Callable[..., Any]", at(*inputs))
+
+
+def memory_of(run: Callable[..., Any]) -> int:
+    """The bytes that the function of a program keeps between calls."""
+    return int(getattr(run, "memory", 0))
 
 
 def refs(args: Any) -> Iterator[int]:

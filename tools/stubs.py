@@ -469,7 +469,7 @@ def members() -> Iterator[str]:
     yield "from .level import Layer"
     yield "from .tensor import Tensor"
     yield ""
-    yield '__all__ = ["Members", "NDArray", "Namespace", "Tensor"]'
+    yield '__all__ = ["Members", "NDArray", "Namespace"]'
     yield from (
         "",
         "class Members(Layer):",

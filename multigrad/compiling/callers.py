@@ -25,6 +25,7 @@ from ..core.aliasing import note_write
 from ..core.element import is_array
 from ..core.tensor import Tensor, wrap
 from ..dispatch import generated
+from ..program import run_at
 from ..tree import Structure
 from .leaves import NUMBER, STATIC, TENSOR, Arguments, Leaf, hashable, is_static, raw, static
 from .taking import Entry, Variant
@@ -46,9 +47,8 @@ def caller(
     name   that of the compiled function, for tracebacks
     after  continues a call whose program raised
     """
-    at = getattr(variant.run, "at", None)
-    inputs = [raw(arguments.leaves[i]) for i in entry.inputs]
-    text = _Text(after, entry, variant, variant.run if at is None else at(*inputs))
+    inputs = (raw(arguments.leaves[i]) for i in entry.inputs)
+    text = _Text(after, entry, variant, run_at(variant.run, inputs))
     generated.run("\n".join(text.lines()), f"multigrad call of {name}", text.scope)
     call: Caller = text.scope.pop("call")
     return call

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.element import library_of
 from ..errors import PACKAGE
-from ..program import Call, Guard, Ref, Write, is_on_numbers
+from ..program import Call, Guard, Ref, Write, is_on_numbers, memory_of
 from .taking import Entry, Variant
 
 
@@ -71,7 +71,7 @@ def _form(program: Any, number: int) -> str:
 
 def memory(variant: Variant) -> int:
     """The bytes that a program keeps between calls."""
-    total = int(getattr(variant.run, "memory", 0))
+    total = memory_of(variant.run)
     for x in variant.program.constants.values():
         library = library_of(x)
         if library is not None:

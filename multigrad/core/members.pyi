@@ -11,7 +11,7 @@ from ..typing.namespaces import Namespace, UniqueAllResult, UniqueCountsResult, 
 from .level import Layer
 from .tensor import Tensor
 
-__all__ = ["Members", "NDArray", "Namespace", "Tensor"]
+__all__ = ["Members", "NDArray", "Namespace"]
 
 class Members(Layer):
     """The members that the table gives to Tensor and the other layers."""

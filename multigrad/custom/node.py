@@ -63,6 +63,7 @@ from .kept import (
     Mover,
     call_backward,
     computed_in,
+    each,
     movers,
     refusing,
     replaced,
@@ -587,7 +588,7 @@ class BackwardCFunction(FunctionCtx):
         else:
             with grad_mode.switched_off(mode):
                 output = as_guest("backward", mode, self._called, given)
-        results = output if isinstance(output, tuple) else (output,)
+        results = each(output)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
             results = results[:expected]

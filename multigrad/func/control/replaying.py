@@ -24,7 +24,7 @@ from ...compiling.recording import Recording
 from ...core.element import Library, is_array
 from ...core.level import Layer, innermost
 from ...core.tensor import strip
-from ...program import Call, Missed, Program, Torn, Write
+from ...program import Call, Missed, Program, Torn, Write, memory_of, run_at
 from .arguments import form
 from .bodies import Body
 
@@ -131,8 +131,7 @@ class Stepper:
                     targets,
                     [*expected[:n], *[a + b for a, b in zip(before, expected[n:], strict=True)]],
                 )
-            at = getattr(variant.run, "at", None)
-            self.last = variant.run if at is None else at(*given, *targets)
+            self.last = run_at(variant.run, (*given, *targets))
             return
         else:
             self.store(targets, self.recorded(consts, args))
@@ -297,14 +296,12 @@ def _compiled(library: Library, program: Program) -> Callable[..., Any]:
     if key is not None:
         with _making:
             _made[key] = made
-            while len(_made) > 1 and (len(_made) > KEPT or _held() > HELD):
+            # a program holds no memory before its first call
+            while len(_made) > 1 and (
+                len(_made) > KEPT or sum(map(memory_of, _made.values())) > HELD
+            ):
                 _made.popitem(last=False)
     return made
-
-
-def _held() -> int:
-    """The bytes that kept programs hold; a program holds none before its first call."""
-    return sum(getattr(run, "memory", 0) for run in _made.values())
 
 
 def _key(library: Library, program: Program) -> Any:
