@@ -16,6 +16,7 @@ import numpy as np
 VIEWS = frozenset(
     {"reshape", "permute_dims", "matrix_transpose", "squeeze", "expand_dims", "moveaxis"}
 )
+PARTS = ("real", "imag")
 
 
 @dataclass
@@ -40,11 +41,13 @@ class Library:
             return member  # a dtype
 
         def function(*args: Any, **kwargs: Any) -> Any:
-            view = name in VIEWS or (name == "real" and "complex" not in str(args[0].dtype))
-            if view and isinstance(args[0], Array) and not kwargs.get("copy"):
-                places = getattr(np, name)(args[0].places, *args[1:], **kwargs)
-                if np.shares_memory(places, args[0].places):
-                    return Array(self, args[0].memory, places)
+            x = args[0] if args else None
+            if isinstance(x, Array) and name in PARTS and (name == "real" or x.is_complex):
+                return Array(self, x.memory, x.places, name if x.is_complex else x.part)
+            if isinstance(x, Array) and name in VIEWS and not kwargs.get("copy"):
+                places = getattr(np, name)(x.places, *args[1:], **kwargs)
+                if np.shares_memory(places, x.places):
+                    return x.view(places)
             return self.wrapped(member(*map(plain, args), **kwargs))
 
         return function
@@ -68,21 +71,26 @@ def plain(x: Any) -> Any:
 
 
 class Array:
-    """memory: a list with the flat array, which views share."""
+    """memory: a list with the flat array, which views share; part: of complex numbers, or ""."""
 
     __array_priority__ = 1000
 
-    def __init__(self, library: Library, memory: list[Any], places: Any) -> None:
-        self.library, self.memory, self.places = library, memory, places
+    def __init__(self, library: Library, memory: list[Any], places: Any, part: str = "") -> None:
+        self.library, self.memory, self.places, self.part = library, memory, places, part
 
     @property
     def value(self) -> Any:
-        return self.library.read(self.memory[0], self.places)
+        whole = self.library.read(self.memory[0], self.places)
+        return getattr(self.library.xp, self.part)(whole) if self.part else whole
+
+    def view(self, places: Any) -> Array:
+        return Array(self.library, self.memory, places, self.part)
 
     shape = property(lambda self: self.places.shape)
     ndim = property(lambda self: self.places.ndim)
-    dtype = property(lambda self: self.memory[0].dtype)
-    T = property(lambda self: Array(self.library, self.memory, self.places.T))
+    dtype = property(lambda self: self.value.dtype if self.part else self.memory[0].dtype)
+    is_complex = property(lambda self: "complex" in str(self.dtype))
+    T = property(lambda self: self.view(self.places.T))
 
     def __len__(self) -> int:
         return len(self.places)
@@ -93,13 +101,16 @@ class Array:
     def __getitem__(self, key: Any) -> Array:
         places = np.asarray(self.places[_key(key)])
         if np.shares_memory(places, self.places) or places.ndim == 0:
-            return Array(self.library, self.memory, places)
-        return self.library.wrapped(self.library.read(self.memory[0], places))
+            return self.view(places)
+        return self.library.wrapped(self.view(places).value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.memory[0] = self.library.write(
-            self.memory[0], np.asarray(self.places[_key(key)]), plain(value)
-        )
+        places, value, xp = np.asarray(self.places[_key(key)]), plain(value), self.library.xp
+        if self.part:
+            old = self.library.read(self.memory[0], places)
+            parts = {name: getattr(xp, name)(old) for name in PARTS} | {self.part: value}
+            value = parts["real"] + 1j * parts["imag"]
+        self.memory[0] = self.library.write(self.memory[0], places, value)
 
 
 def _key(key: Any) -> Any:
