@@ -401,6 +401,7 @@ test-runners: export MULTIGRAD_CHECK_RUNNERS := 1
 test-runners: $(READY)
 	@echo "== each operation by generated code and interpreted"
 	@$(PYTEST) $(SHARED) $(RUNNERS) -m quick
+	@$(PYTEST) $(SHARED) tests/properties --properties-seconds 40 --properties-seed 2
 	@$(MAKE) --no-print-directory numpy jax LEVEL=short XLA_FLAGS="$(XLA)"
 
 # The long level has these tests, too, on every Python.

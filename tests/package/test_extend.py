@@ -184,6 +184,20 @@ def values(x):
     return np.asarray(x)
 
 
+TRANSFORMS = {
+    "grad": func.grad,
+    "jvp": lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
+    "jvp of grad": lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
+    "grad of grad": lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
+    "vmap of grad": lambda f: (
+        lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w)
+    ),
+    "hessian": func.hessian,
+    "jacrev of jacfwd": lambda f: func.jacrev(func.jacfwd(f)),
+    "grad of checkpoint": lambda f: func.grad(func.checkpoint(f)),
+}
+
+
 class TestLogged:
     def test_sees_every_operation_once_and_gives_raw_arrays(self):
         for _ in range(3):
@@ -204,27 +218,7 @@ class TestLogged:
             assert log and type(out) is np.ndarray
             np.testing.assert_allclose(out, values(function(mg.asarray(X))))
 
-    @pytest.mark.parametrize(
-        "transform",
-        [
-            lambda f: lambda x, w: func.grad(f)(x, w),
-            lambda f: lambda x, w: func.jvp(lambda u: f(u, w), (x,), (W,))[1],
-            lambda f: lambda x, w: func.jvp(func.grad(lambda u: f(u, w)), (x,), (W,))[1],
-            lambda f: lambda x, w: func.grad(lambda u: mg.sum(func.grad(f)(u, w) ** 2))(x),
-            lambda f: lambda x, w: func.vmap(func.grad(f), in_axes=(0, None))(mg.stack([x, w]), w),
-            lambda f: lambda x, w: func.hessian(f)(x, w),
-            lambda f: lambda x, w: func.grad(func.checkpoint(f))(x, w),
-        ],
-        ids=[
-            "grad",
-            "jvp",
-            "jvp of grad",
-            "grad of grad",
-            "vmap of grad",
-            "hessian",
-            "grad of checkpoint",
-        ],
-    )
+    @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
     def test_transformations_inside(self, transform):
         function = transform(program)
         expected = values(function(X, W))
@@ -499,6 +493,43 @@ def _(primals, tangents):
     return tenfold(primals[0]), 10 * tangents[0]
 
 
+class Square(mg.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, n):
+        return x * x, x * n
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.save_for_forward(inputs[0])
+        ctx.n = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g, h):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g + ctx.n * h, None
+
+    @staticmethod
+    def jvp(ctx, t, _):
+        (x,) = ctx.saved_tensors
+        return 2 * x * t, ctx.n * t
+
+
+@func.custom_vjp
+def cube(x):
+    return x**3
+
+
+cube.defvjp(lambda x: (cube(x), mg.sin(x) * 0 + x), lambda x, g: (3 * g * x**2,))
+
+
+def own_derivatives(x, w):
+    square, double = Square.apply(mg.sin(x), 3)
+    return mg.sum(square * w + double * cube(x) - mg.exp(w) * x)
+
+
 def with_function(x):
     a, b = Double.apply(x, x * W)
     return mg.sum(a * a + mg.sin(b))
@@ -527,6 +558,16 @@ class TestFunctions:
         x = mg.asarray(X, requires_grad=True)
         logged(with_function, x).backward()
         np.testing.assert_allclose(x.grad.array, expected)
+
+    @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+    def test_rules_of_every_kind_in_transformations_inside(self, transform):
+        def same(x, w):
+            return mg.sum(mg.sin(x) ** 2 * w + mg.sin(x) * 3 * x**3 - mg.exp(w) * x)
+
+        expected = values(transform(same)(X, W))
+        np.testing.assert_allclose(values(transform(own_derivatives)(X, W)), expected)
+        np.testing.assert_allclose(values(logged(transform(own_derivatives), X, W)), expected)
+        assert {"VmappedSquare", "Square"} & set(log)
 
     def test_one_array_twice(self):
         def twice(x):
