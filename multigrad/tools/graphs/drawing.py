@@ -151,9 +151,8 @@ class GraphPicture:
             )
             for b in self.boxes
         ]
-        return grouping.lay_out(
-            self.groups, sizes, self.arrows, [b.kind == "leaf" for b in self.boxes]
-        )
+        leaves = {b.number for b in self.boxes if b.kind == "leaf"}
+        return layered.lay_out(self.groups, sizes, self.arrows, leaves)
 
     @cached_property
     def drawing(self) -> str:
@@ -340,7 +339,7 @@ def _frame(group: grouping.LabelGroup) -> str:
         f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" '
         f'y="{group.y:.1f}" width="{group.width:.1f}" height="{group.height:.1f}" rx="8" '
         'fill="#8b5cf6" fill-opacity=".06" stroke="#8b5cf6" stroke-opacity=".5"/><text '
-        f'x="{group.x + grouping.PAD:.1f}" y="{group.y + 17:.1f}" class="title" '
+        f'x="{group.x + layered.PAD:.1f}" y="{group.y + 17:.1f}" class="title" '
         f'style="text-anchor:start">{escape(group.name)}</text></g>'
     )
 
