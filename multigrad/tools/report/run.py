@@ -14,7 +14,6 @@ from typing import Any
 
 from ...pages import page, source
 from ..graphs import provenance
-from ..graphs.drawing import counted, size
 from ..graphs.memory import MemoryReport, Share
 from ..profiler import BACKWARD, FORWARD
 from ..profiler.events import EventList
@@ -22,6 +21,7 @@ from ..profiler.memory import Held, Memory
 from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
 from ..profiler.trace import _rows
+from ..tables import counted, size
 from .times import annotated, by_line, flame, split, totals
 from .watch import GraphRecord, Made, RunObserver
 
