@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
@@ -20,7 +21,15 @@ from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
 from ...plugins import discovery
 from . import BACKWARD, FORWARD, USER
-from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
+from .counts import (
+    PLAIN,
+    arguments_of,
+    count_once,
+    flops,
+    gradients_of_product,
+    is_array,
+    over_layers,
+)
 from .event import FunctionEvent
 from .events import EventList
 from .memory import Memory, arrays
@@ -59,7 +68,7 @@ class Detail:
     structured: list[Any] | None = None
     dtypes: list[Any] | None = None
     stack: list[str] | None = None
-    marks: tuple[Any, Any] | None = None
+    marks: list[Any] = field(default_factory=list)
     flops: Any = 0
     alone: bool = False
     library: Library | None = None
@@ -144,7 +153,7 @@ class Recorder(Observer):
         if self.stack:
             detail.stack = source()
         if self.use_device is not None:
-            self._mark(call, detail, (call.args, call.kwargs))
+            self._mark(detail, (call.args, call.kwargs))
         return perf_counter_ns(), detail
 
     def end(self, token: Any, call: Call) -> None:
@@ -154,39 +163,23 @@ class Recorder(Observer):
         if result is NotImplemented or self.end_time is not None:
             return
         start, detail = token
+        node = call.node
         failed = isinstance(result, BaseException)
+        written = result if call.of is None else call.of
         if detail is not None and not failed:
             if detail.library is not None:
-                self._mark(call, detail, result if call.of is None else call.of)
+                self._mark(detail, written)
                 end = perf_counter_ns()
             if self.memory is not None:
                 self.follow(self.memory, call, end)
             if self.flops:
-                detail.flops = (
-                    wanted_gradients(call.node) if call.node is not None else flops(call, result)
-                )
-                detail.alone = type(call.node) is Node
+                detail.flops = flops(call, result) if node is None else gradients_of_product(node)
+                detail.alone = type(node) is Node
         what = call.op if call.op is not None and call.op.name == call.name else call.name
-        node = call.node
-        number = (
-            node_sequence(node)
-            if node is not None
-            else -1
-            if failed
-            else sequence(result if call.of is None else call.of)
-        )
-        self.calls.append(
-            (
-                what,
-                start,
-                end,
-                here(),
-                get_ident(),
-                number,
-                FORWARD if node is None else BACKWARD,
-                detail,
-            )
-        )
+        number, scope = -1 if failed else sequence(written), FORWARD
+        if node is not None:
+            number, scope = node_sequence(node), BACKWARD
+        self.calls.append((what, start, end, here(), get_ident(), number, scope, detail))
 
     def follow(self, memory: Memory, call: Call, time: int) -> None:
         """Follow the memory of the arrays that a call made."""
@@ -200,14 +193,12 @@ class Recorder(Observer):
     def opened(self, label: Label) -> None:
         self.labels.append(label)
 
-    def _mark(self, call: Call, detail: Detail, value: Any) -> None:
+    def _mark(self, detail: Detail, value: Any) -> None:
         """Record a device event for an array.
 
         Arrays of libraries that compute immediately, and lazy arrays, have none.
         """
         x = next(iter(arrays(value)), None)
-        if x is None:
-            return
         library = library_of(x)
         if library is None:
             return
@@ -219,10 +210,7 @@ class Recorder(Observer):
             return
         moment = kernel("mark")(library.xp, x)
         if moment is not None:
-            detail.marks = (
-                moment if detail.library is None else detail.marks and detail.marks[0],
-                moment,
-            )
+            detail.marks.append(moment)
             detail.library = library
 
 
@@ -251,7 +239,11 @@ def source() -> list[str]:
 
 def describe(call: Call, detail: Detail) -> None:
     """Record shapes and dtypes of the arguments in order, [] for non-arrays."""
-    values = (*call.args, *call.kwargs.values()) if call.op is None else tuple(given(call).values())
+    values = (
+        (*call.args, *call.kwargs.values())
+        if call.op is None
+        else tuple(arguments_of(call).values())
+    )
     shapes: list[Any] = []
     structured: list[Any] = []
     dtypes: list[Any] = []
@@ -276,22 +268,23 @@ def describe(call: Call, detail: Detail) -> None:
 
 def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     """Build the events from the records, in order of start, nested by time."""
-    labels = {label: _labelled(recorder, i, label) for i, label in enumerate(recorder.labels)}
-    deadline = None if timeout_s is None else perf_counter_ns() + int(timeout_s * 1e9)
+    labels = {label: _labelled(recorder, label) for label in recorder.labels}
+    deadline = inf if timeout_s is None else perf_counter_ns() + timeout_s * 1e9
     events: list[FunctionEvent] = list(labels.values())
-    inside = {id(labels[label]): label.outer for label in labels}
+    inside = {id(event): label.outer for label, event in labels.items()}
     details: dict[int, Detail] = {}
     products: dict[int, bool] = {}
     for call in recorder.calls:
-        if deadline is not None and perf_counter_ns() >= deadline:
+        if perf_counter_ns() >= deadline:
             break
-        event = _called(recorder, len(events), call)
+        event = _called(recorder, call)
         events.append(event)
-        inside[id(event)] = call[3].label
-        if call[7] is not None:
-            details[id(event)] = call[7]
-            if call[6] == BACKWARD and call[7].flops:
-                products[id(event)] = call[7].alone
+        *_, place, _, _, scope, detail = call
+        inside[id(event)] = place.label
+        if detail is not None:
+            details[id(event)] = detail
+            if scope == BACKWARD and detail.flops:
+                products[id(event)] = detail.alone
 
     def parent(event: FunctionEvent) -> FunctionEvent | None:
         return labels.get(inside.get(id(event)))  # type: ignore[arg-type]
@@ -314,10 +307,10 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
         counters = recorder.memory_timeline()
         line = counters or [(0.0, 0, 0)]
-        _, library, device = map(max, zip(*line, strict=True))
+        _, *peak = map(max, zip(*line, strict=True))
         at_end, at_peak = (
-            format_memory(host) + (f" and {format_memory(other)} on devices" if device else "")
-            for host, other in (line[-1][1:], (library, device))
+            format_memory(host) + (f" and {format_memory(device)} on devices" if peak[1] else "")
+            for host, device in (line[-1][1:], peak)
         )
         footer.append(f"Memory: {at_end} at the end, {at_peak} at the peak")
     listed = EventList(
@@ -337,10 +330,10 @@ def _us(recorder: Recorder, time: int) -> float:
     return (time - recorder.start) / 1000
 
 
-def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
+def _labelled(recorder: Recorder, label: Label) -> FunctionEvent:
     end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
     return FunctionEvent(
-        number,
+        0,
         label.name,
         label.thread,
         _us(recorder, label.start),
@@ -354,17 +347,13 @@ def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
     )
 
 
-def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionEvent:
+def _called(recorder: Recorder, call: tuple[Any, ...]) -> FunctionEvent:
     what, start, end, frame, thread, seq, scope, detail = call
-    name = (
-        what
-        if isinstance(what, str)
-        else what.name
-        if scope == FORWARD
-        else graph.backward_name(what.name)
-    )
+    name = what
+    if not isinstance(what, str):
+        name = what.name if scope == FORWARD else graph.backward_name(what.name)
     event = FunctionEvent(
-        number,
+        0,
         name,
         thread,
         _us(recorder, start),
@@ -378,9 +367,8 @@ def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionE
     if detail is not None:
         event.input_shapes = detail.shapes or []
         event.structured_input_shapes = detail.structured
-        event.input_dtypes = (
-            None if detail.dtypes is None else [str(dtype) for dtype in detail.dtypes]
-        )
+        if detail.dtypes is not None:
+            event.input_dtypes = list(map(str, detail.dtypes))
         event.stack = detail.stack or []
         event.flops = detail.flops
         if detail.around is not None:
@@ -414,12 +402,7 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
 def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:
     for event in events:
         detail = details.get(id(event))
-        if (
-            detail is not None
-            and detail.library is not None
-            and detail.marks is not None
-            and detail.marks[0] is not None
-        ):
+        if detail is not None and detail.library is not None and len(detail.marks) == 2:
             us = detail.library.backend.kernel("elapsed")(detail.library.xp, *detail.marks)
             if us > 0:
                 event.append_kernel(event.name, 0, us)
@@ -431,19 +414,16 @@ def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[Funct
     Changes outside of all events become events of their own, which are returned.
     """
     assert recorder.memory is not None
-    by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
+    waiting: dict[int, deque[FunctionEvent]] = defaultdict(deque)
     for event in events:
-        by_thread[event.thread].append(event)
-    places = dict.fromkeys(by_thread, 0)
+        waiting[event.thread].append(event)
     running: dict[int, list[FunctionEvent]] = defaultdict(list)
     outside = []
     for change in recorder.memory.changes():  # one sweep over both
         us, thread = _us(recorder, change.time), change.thread
-        some, i = by_thread.get(thread, []), places.get(thread, 0)
-        while i < len(some) and some[i].time_range.start < us:
-            running[thread].append(some[i])
-            i += 1
-        places[thread] = i
+        ahead = waiting[thread]
+        while ahead and ahead[0].time_range.start < us:
+            running[thread].append(ahead.popleft())
         around = running[thread] = [e for e in running[thread] if e.time_range.end >= us]
         if not around:
             around = [
