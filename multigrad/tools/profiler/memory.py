@@ -63,19 +63,26 @@ class Memory:
         time   when the result existed
         about  returns what to note of an array whose memory is new
         """
-        for x, library in _with_libraries(value):
-            holder, nbytes = _storage(library)(library.xp, x)
-            if nbytes and id(holder) not in self._alive:
+        for x, library, holder, nbytes in self._new(value):
+            if nbytes:
                 device = library.backend.kernel("accelerator")(library.xp, x)
                 noted = None if about is None else about(x, library)
                 self._hold(holder, Held(nbytes, device, time, noted))
 
-    def known(self, value: Any) -> None:
+    def ignore(self, value: Any) -> None:
         """Register existing arrays, so that they do not count when they appear again."""
-        for x, library in _with_libraries(value):
-            holder, _ = _storage(library)(library.xp, x)
-            if id(holder) not in self._alive:
-                self._hold(holder, None)
+        for _, _, holder, _ in self._new(value):
+            self._hold(holder, None)
+
+    def _new(self, value: Any) -> Iterator[tuple[Any, Library, Any, int]]:
+        """Yield the arrays on unknown memories: array, library, what owns the memory, its bytes."""
+        for x in arrays(value):
+            library = library_of(x)
+            # a NumPy scalar has no memory besides its own object
+            if library is not None and not (library.scalars and isinstance(x, library.scalars)):
+                holder, nbytes = _storage(library)(library.xp, x)
+                if id(holder) not in self._alive:
+                    yield x, library, holder, nbytes
 
     def _hold(self, holder: Any, held: Held | None) -> None:
         key = id(holder)
@@ -122,15 +129,6 @@ class Memory:
     def alive(self, time: int) -> Iterator[Held]:
         """Yield the memories that are alive right after that time."""
         return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
-
-
-def _with_libraries(value: Any) -> Iterator[tuple[Any, Library]]:
-    """Yield the arrays in a value that may have a memory of their own, with their libraries."""
-    for x in arrays(value):
-        library = library_of(x)
-        # a NumPy scalar has no memory besides its own object
-        if library is not None and not (library.scalars and isinstance(x, library.scalars)):
-            yield x, library
 
 
 @cache

@@ -147,7 +147,7 @@ class Recorder(Observer):
             return perf_counter_ns(), None
         detail = Detail()
         if self.memory is not None:
-            self.memory.known((call.args, call.kwargs))
+            self.memory.ignore((call.args, call.kwargs))
         if self.shapes:
             describe(call, detail)
         if self.stack:
@@ -199,7 +199,7 @@ class Recorder(Observer):
         Arrays of libraries that compute immediately, and lazy arrays, have none.
         """
         x = next(iter(arrays(value)), None)
-        library = library_of(x)
+        library = None if x is None else library_of(x)
         if library is None:
             return
         kernel = library.backend.kernel
