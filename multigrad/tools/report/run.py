@@ -6,15 +6,16 @@ import linecache
 import platform
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...pages import page, source
 from ..graphs import provenance
-from ..graphs.memory import MemoryReport, Share
+from ..graphs.memory import ENABLE, MemoryReport, Share
 from ..profiler import BACKWARD, FORWARD
 from ..profiler.events import EventList
 from ..profiler.memory import Held, Memory
@@ -25,8 +26,6 @@ from ..tables import counted, size
 from .times import annotated, by_line, flame, split, totals
 from .watch import GraphRecord, Made, RunObserver
 
-LOOK = 8
-"""The scope of the times in which the report itself examined a graph; only the page has it."""
 POINTS = 20_000
 ROWS = 40
 
@@ -87,14 +86,11 @@ class Run:
     def html(self) -> str:
         """Return the page."""
         seen = self.observer.graph
+        drawing = "" if seen is None else seen.drawing
         return page(
             f"{self.title}: profile",
             "report",
-            source(
-                "report.html",
-                TITLE=escape(self.title),
-                DRAWING="" if seen is None else seen.drawing,
-            ),
+            source("report.html", TITLE=escape(self.title), DRAWING=drawing),
             source("page.js") + source("graph.js") + source("report.js"),
             self.data(),
         )
@@ -108,20 +104,16 @@ class Run:
     def data(self) -> dict[str, Any]:
         """Return the embedded content of the page. Times are nanoseconds."""
         events = self.profile.function_events
+        observer, start = self.observer, self.observer.start
         calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
-        start = self.observer.start
-        end = max(
-            [self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)]
-        )
-        memory = _memory(self.observer, start)
-        seen = self.observer.graph
-        parts = totals(calls, self.observer, end)
+        end = max([observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)])
+        memory = _memory(observer, start)
+        parts = totals(calls, observer, end)
         lines = by_line(calls)
-        graph = (
-            ""
-            if seen is None
-            else f"{_which(seen, self.observer.passes, self.subject)}: {seen.summary or seen.error}"
-        )
+        seen, graph = observer.graph, ""
+        if seen is not None:
+            which = _which(seen, observer.passes, self.subject)
+            graph = f"{which}: {seen.summary or seen.error}"
         return {
             "subject": self.subject,
             "summary": self._summary(calls, memory, end, parts),
@@ -132,9 +124,9 @@ class Run:
             "lines": [[f"{provenance.shown(file)}:{n}", *entry] for file, n, entry in lines],
             "source": annotated(lines),
             "flame": flame(calls),
-            "trace": _trace(events, self.observer, start),
+            "trace": _trace(events, observer, start),
             "memory": memory,
-            "saved": _saved(self.observer.largest, self.observer.passes, self.subject),
+            "saved": _saved(observer.largest, observer.passes, self.subject),
             "picture": {} if seen is None else seen.picture,
             "graph": graph,
         }
@@ -210,15 +202,12 @@ def _averages(events: EventList) -> list[list[Any]]:
 
 # ----- The flame chart -----
 
+Numbers = defaultdict[str, int]
 
-class _Table:
-    """A table of values, each of which is stored once and then referred to by number."""
 
-    def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
-
-    def __call__(self, x: Any) -> int:
-        return self.numbers.setdefault(x, len(self.numbers))
+def _numbers() -> Numbers:
+    """Return a table of texts, each of which is stored once and then referred to by number."""
+    return defaultdict(count().__next__)
 
 
 def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, Any]:
@@ -226,21 +215,7 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
 
     `line` and `shapes` are -1 if unknown.
     """
-    names, lines, shapes = _Table(), _Table(), _Table()
-    fields: tuple[str, ...] = (
-        "name",
-        "start",
-        "duration",
-        "row",
-        "depth",
-        "scope",
-        "line",
-        "shapes",
-        "sequence",
-        "self",
-        "bytes",
-    )
-    columns: dict[str, list[int]] = {f: [] for f in fields}
+    names, lines, shapes = _numbers(), _numbers(), _numbers()
     calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
     rows = _rows(calls)
     # for each row, the end of the last event at each depth
@@ -251,32 +226,30 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
         around, least = depths.get(id(e.cpu_parent), (-1, -1))
         depth = _free(ends[row], least + 1 if around == row else 0, e.time_range)
         depths[id(e)] = row, depth
-        text = str(e.structured_input_shapes or e.input_shapes) if e.input_shapes else ""
-        values = (
-            names(e.name),
-            round(1000 * e.time_range.start),
-            round(1000 * e.cpu_time_total),
-            row,
-            depth,
-            e.scope,
-            lines(e.stack[0]) if e.stack else -1,
-            shapes(text) if text else -1,
-            e.sequence_nr,
-            round(1000 * e.self_cpu_time_total),
-            e.cpu_memory_usage + e.device_memory_usage,
-        )
-        for f, v in zip(fields, values, strict=True):
-            columns[f].append(v)
-    titles = [name for _, name in rows.values()]
+    columns: dict[str, Callable[[Any], int]] = {
+        "name": lambda e: names[e.name],
+        "start": lambda e: round(1000 * e.time_range.start),
+        "duration": lambda e: round(1000 * e.cpu_time_total),
+        "row": lambda e: depths[id(e)][0],
+        "depth": lambda e: depths[id(e)][1],
+        "scope": lambda e: int(e.scope),
+        "line": lambda e: lines[e.stack[0]] if e.stack else -1,
+        "shapes": lambda e: (
+            shapes[str(e.structured_input_shapes or e.input_shapes)] if e.input_shapes else -1
+        ),
+        "sequence": lambda e: int(e.sequence_nr),
+        "self": lambda e: round(1000 * e.self_cpu_time_total),
+        "bytes": lambda e: int(e.cpu_memory_usage + e.device_memory_usage),
+    }
+    values = {name: [value(e) for e in calls] for name, value in columns.items()}
     places = {thread: number - 1 for (thread, lane), (number, _) in rows.items() if not lane}
-    looks = [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks]
     return {
-        "rows": titles,
-        "names": list(names.numbers),
-        "lines": [_line(x) for x in lines.numbers],
-        "texts": list(shapes.numbers),
-        "looks": looks,
-        **columns,
+        **values,
+        "rows": [name for _, name in rows.values()],
+        "names": list(names),
+        "lines": [_line(x) for x in lines],
+        "texts": list(shapes),
+        "looks": [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks],
     }
 
 
@@ -343,13 +316,11 @@ def _holders(alive: Iterable[Held]) -> list[list[Any]]:
         entry[0] += h.nbytes
         entry[1] += 1
     ranked = sorted(holders.items(), key=lambda entry: (-entry[1][0], entry[0]))
-    rest = [numbers for _, numbers in ranked[ROWS:]]
-    others = (
-        [[sum(n for n, _ in rest), sum(times for _, times in rest), "others", "", ""]]
-        if rest
-        else []
-    )
-    return [[*numbers, *key] for key, numbers in ranked[:ROWS]] + others
+    rows = [[*numbers, *key] for key, numbers in ranked]
+    if len(rows) > ROWS:
+        total, times = (sum(row[i] for row in rows[ROWS:]) for i in (0, 1))
+        rows[ROWS:] = [[total, times, "others", "", ""]]
+    return rows
 
 
 def _which(seen: GraphRecord, passes: int, subject: str) -> str:
@@ -368,38 +339,27 @@ def _saved(seen: GraphRecord | None, passes: int, subject: str) -> dict[str, Any
 
     def rows_of(shares: Sequence[Share]) -> list[list[Any]]:
         return [
-            [
-                s.nbytes,
-                s.arrays,
-                s.where if not s.where.startswith("not recorded") else "line not known",
-            ]
+            [s.nbytes, s.arrays, "line not known" if s.where == ENABLE else s.where]
             for s in shares[:ROWS]
         ]
 
-    c = report.checkpointing
     alike = Counter(
         (
-            k.nbytes,
-            k.name,
-            f"{k.shape} {k.dtype}",
-            k.param or k.kind,
-            ", ".join(dict.fromkeys(k.operations[:4])),
-            str(k.site or "line not known"),
+            m.nbytes,
+            m.name,
+            f"{m.shape} {m.dtype}",
+            m.param or m.kind,
+            ", ".join(dict.fromkeys(m.operations[:4])),
+            str(m.site or "line not known"),
         )
-        for k in report.memories
+        for m in report.memories  # the largest first
     )
-    largest = [
-        [n, times, *rest]
-        for (n, *rest), times in sorted(alike.items(), key=lambda a: -a[0][0])[:ROWS]
-    ]
+    largest = [[n, times, *rest] for (n, *rest), times in list(alike.items())[:ROWS]]
+    c = report.checkpointing
+    numbers = ("total", "operations", "intermediates", "constants", "leaves", "packed")
     return {
         "which": _which(seen, passes, subject),
-        "total": report.total,
-        "operations": report.operations,
-        "intermediates": report.intermediates,
-        "constants": report.constants,
-        "leaves": report.leaves,
-        "packed": report.packed,
+        **{name: getattr(report, name) for name in numbers},
         "by_operation": rows_of(report.by_operation),
         "by_line": rows_of(report.by_line),
         "largest": largest,
