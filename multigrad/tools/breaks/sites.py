@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import dropwhile
 from types import FrameType
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...core.graph import Node
 from ...core.level import Layer
 from ...custom import decorators
 from ...memory import saved
-from ..graphs.provenance import OWN, UNKNOWN, Site, site, skipped
+from ..graphs.provenance import OWN, UNKNOWN, Site, frames, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Modules that call the program's code themselves: hooks, rules, custom derivatives."""
@@ -58,30 +59,17 @@ def place(frame: FrameType | None = None) -> Site | None:
     None in a backward pass, in hooks, and inside a function with a custom derivative.
     """
     frame = frame or sys._getframe(1)
-    skip = skipped()
-    where = None
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if name in CALLBACKS:
-            return None
-        if where is None and not name.startswith(skip):
-            where = site(frame, skip)
-        frame = frame.f_back
-    return where or UNKNOWN
+    if any(f.f_code.co_filename in CALLBACKS for f in frames(frame)):
+        return None
+    return site(frame, skipped()) or UNKNOWN
 
 
 def program(frame: FrameType | None) -> FrameType | None:
     """Return the innermost of these frames outside multigrad."""
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):
-        frame = frame.f_back
-    return frame
+    return next((f for f in frames(frame) if not f.f_code.co_filename.startswith(OWN)), None)
 
 
 def caller() -> FrameType | None:
     """Return the frame that caused the current event."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename not in TELLING:
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename in TELLING:
-        frame = frame.f_back
-    return frame
+    stack = dropwhile(lambda f: f.f_code.co_filename not in TELLING, frames(sys._getframe(1)))
+    return next((f for f in stack if f.f_code.co_filename not in TELLING), None)

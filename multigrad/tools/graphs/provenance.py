@@ -11,7 +11,7 @@ import copy
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -98,13 +98,19 @@ def skipped() -> tuple[str, ...]:
     return prefixes
 
 
+def frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and its callers, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def site(frame: FrameType | None, skip: tuple[str, ...]) -> Site | None:
     """Return the innermost place in a file whose name starts with none of `skip`."""
-    while frame is not None:
-        code = frame.f_code
+    for f in frames(frame):
+        code = f.f_code
         if not code.co_filename.startswith(skip):
-            return Site(code.co_filename, frame.f_lineno, code.co_qualname)
-        frame = frame.f_back
+            return Site(code.co_filename, f.f_lineno, code.co_qualname)
     return None
 
 

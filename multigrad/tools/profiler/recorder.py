@@ -20,6 +20,7 @@ from ...core.tensor import Tensor
 from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
 from ...plugins import discovery
+from ..graphs.provenance import frames
 from . import BACKWARD, FORWARD, USER
 from .counts import (
     PLAIN,
@@ -227,14 +228,11 @@ class TimeRecorder(Recorder):
 
 def source() -> list[str]:
     """Return the lines of the program that lead here, innermost first, without multigrad's."""
-    frame: Any = sys._getframe(2)
-    lines = []
-    while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(OWN):
-            lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
-        frame = frame.f_back
-    return lines
+    return [
+        f"{f.f_code.co_filename}({f.f_lineno}): {f.f_code.co_name}"
+        for f in frames(sys._getframe(2))
+        if not f.f_code.co_filename.startswith(OWN)
+    ]
 
 
 def describe(call: Call, detail: Detail) -> None:

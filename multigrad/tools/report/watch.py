@@ -212,10 +212,8 @@ def _in_compiled() -> bool:
     module = sys.modules.get("multigrad.compiling.compiled")
     if module is None:  # nothing has been compiled
         return False
-    code, frame = module.Compiled.__call__.__code__, sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+    code = module.Compiled.__call__.__code__
+    return any(f.f_code is code for f in provenance.frames(sys._getframe(1)))
 
 
 def _root(node: Node, g: Any, like: Tensor) -> Tensor:
