@@ -15,7 +15,7 @@ from ...core.tensor import element_of, strip, wrap
 from ...layers.batched import Batched
 from ...observe import Call
 from ...registry import Op, per_operation
-from . import FORWARD
+from . import BACKWARD, FORWARD
 from . import flops as formulas
 from .memory import arrays
 
@@ -126,13 +126,12 @@ def _lifted(x: Any) -> Any:
     return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
-def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
+def count_once(events: Sequence[Any]) -> None:
     """Remove from each event the operations that an event around it already counts.
 
     An operation counts for all that carries it out; the operations in the rule of its tangent are
     added. If the profiler saw the rule of a product's node, the node counts what the rule calls,
-    instead of the estimate. `products`: these nodes by id, and whether the node runs nothing but
-    the rule (otherwise it also runs hooks).
+    instead of the estimate.
     """
     inside: set[int] = set()
     for event in events:  # a parent precedes its children
@@ -147,11 +146,11 @@ def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
         if id(event) in inside:
             event.flops = 0
     for event in events:
-        if id(event) in products:
+        if event.scope == BACKWARD and event._detail is not None and event._detail.flops:
             parts = [
                 child
                 for child in event.cpu_children
-                if products[id(event)] or child._rule is not event._rule
+                if event._detail.alone or child._rule is not event._rule
             ]
             for part in parts:  # the list grows during the loop
                 parts += part.cpu_children

@@ -148,6 +148,8 @@ class FunctionEvent(FormattedTimesMixin):
         self.lane = lane
         self._op: Any = None  # the declaration of an operation
         self._rule: object = None  # the run of the rule that called it, see observe.Place
+        self._label: Any = None  # the label around it
+        self._detail: Any = None  # further records, see recorder.Detail
         self._own_time: float | None = None  # set where events are nested, see nesting.py
         # microseconds of recording before and after the call, to be subtracted from the event
         # around it

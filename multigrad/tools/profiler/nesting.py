@@ -20,7 +20,7 @@ def nest(events: Sequence[FunctionEvent], label_around: Around) -> None:
     """
     stacks: dict[Any, list[FunctionEvent]] = defaultdict(list)
     rows = _Rows()
-    for event in sorted(events, key=_start):
+    for event in sorted(events, key=start_of):
         start, end = event.time_range.start, event.time_range.end
         stack = stacks[event.thread, event.node_id]
         while stack and stack[-1].time_range.end <= start:
@@ -43,7 +43,7 @@ def nest(events: Sequence[FunctionEvent], label_around: Around) -> None:
             stack.append(event)
 
 
-def _start(event: FunctionEvent) -> tuple[float, float]:
+def start_of(event: FunctionEvent) -> tuple[float, float]:
     """Return the key by which events are in order of their start, outer ones first."""
     return event.time_range.start, -event.time_range.end
 
@@ -96,7 +96,7 @@ def share_time(events: Sequence[FunctionEvent]) -> None:
     another thread than the event around it, that one's time stands still.
     """
     by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
-    for event in sorted(events, key=_start):
+    for event in sorted(events, key=start_of):
         around = event.cpu_parent
         threads = {event.thread} if around is None else {event.thread, around.thread}
         for thread in threads if not event.is_async else ():

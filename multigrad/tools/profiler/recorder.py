@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from threading import get_ident
@@ -34,6 +34,7 @@ from .counts import (
 from .event import FunctionEvent
 from .events import EventList
 from .memory import Memory, arrays
+from .nesting import start_of
 from .table import format_memory
 
 MEMORY_EVENT_NAME = "[memory]"
@@ -269,28 +270,15 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     labels = {label: _labelled(recorder, label) for label in recorder.labels}
     deadline = inf if timeout_s is None else perf_counter_ns() + timeout_s * 1e9
     events: list[FunctionEvent] = list(labels.values())
-    inside = {id(event): label.outer for label, event in labels.items()}
-    details: dict[int, Detail] = {}
-    products: dict[int, bool] = {}
     for call in recorder.calls:
         if perf_counter_ns() >= deadline:
             break
-        event = _called(recorder, call)
-        events.append(event)
-        *_, place, _, _, scope, detail = call
-        inside[id(event)] = place.label
-        if detail is not None:
-            details[id(event)] = detail
-            if scope == BACKWARD and detail.flops:
-                products[id(event)] = detail.alone
-
-    def parent(event: FunctionEvent) -> FunctionEvent | None:
-        return labels.get(inside.get(id(event)))  # type: ignore[arg-type]
-
-    events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+        events.append(_called(recorder, call))
+    events.sort(key=start_of)
     for number, event in enumerate(events):
         event.id = number
     _link(events, recorder.began_with)
+    _measure_devices(events)
     notes, footer = [], []
     counters: list[tuple[float, int, int]] = []
     if recorder.untimed:
@@ -299,10 +287,9 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
             "clock of its own: what is computed at once took the time of the CPU, what is "
             "computed later is not in this table"
         )
-    _measure_devices(events, details)
     if recorder.memory is not None:
-        events += _remember(recorder, events)
-        events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+        events += _remember(recorder, recorder.memory, events)
+        events.sort(key=start_of)
         counters = recorder.memory_timeline()
         line = counters or [(0.0, 0, 0)]
         _, *peak = map(max, zip(*line, strict=True))
@@ -320,7 +307,7 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         footer=footer,
         counters=counters,
     )
-    listed._build_tree(parent, lambda: count_once(listed, products))
+    listed._build_tree(lambda event: labels.get(event._label), lambda: count_once(listed))
     return listed
 
 
@@ -330,7 +317,7 @@ def _us(recorder: Recorder, time: int) -> float:
 
 def _labelled(recorder: Recorder, label: Label) -> FunctionEvent:
     end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
-    return FunctionEvent(
+    event = FunctionEvent(
         0,
         label.name,
         label.thread,
@@ -343,10 +330,12 @@ def _labelled(recorder: Recorder, label: Label) -> FunctionEvent:
         lane=label.task,
         concrete_inputs=None if label.args is None else [label.args],
     )
+    event._label = label.outer
+    return event
 
 
 def _called(recorder: Recorder, call: tuple[Any, ...]) -> FunctionEvent:
-    what, start, end, frame, thread, seq, scope, detail = call
+    what, start, end, place, thread, seq, scope, detail = call
     name = what
     if not isinstance(what, str):
         name = what.name if scope == FORWARD else graph.backward_name(what.name)
@@ -360,7 +349,7 @@ def _called(recorder: Recorder, call: tuple[Any, ...]) -> FunctionEvent:
         scope=scope,
         use_device=recorder.use_device,
     )
-    event._rule = frame.rule
+    event._rule, event._label, event._detail = place.rule, place.label, detail
     event._op = what if scope == FORWARD and not isinstance(what, str) else None
     if detail is not None:
         event.input_shapes = detail.shapes or []
@@ -397,27 +386,28 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
             event.sequence_nr = -1
 
 
-def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:
+def _measure_devices(events: Sequence[FunctionEvent]) -> None:
     for event in events:
-        detail = details.get(id(event))
+        detail = event._detail
         if detail is not None and detail.library is not None and len(detail.marks) == 2:
             us = detail.library.backend.kernel("elapsed")(detail.library.xp, *detail.marks)
             if us > 0:
                 event.append_kernel(event.name, 0, us)
 
 
-def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
+def _remember(
+    recorder: Recorder, memory: Memory, events: Sequence[FunctionEvent]
+) -> list[FunctionEvent]:
     """Count memory changes in the events during which they happened.
 
     Changes outside of all events become events of their own, which are returned.
     """
-    assert recorder.memory is not None
     waiting: dict[int, deque[FunctionEvent]] = defaultdict(deque)
     for event in events:
         waiting[event.thread].append(event)
     running: dict[int, list[FunctionEvent]] = defaultdict(list)
     outside = []
-    for change in recorder.memory.changes():  # one sweep over both
+    for change in memory.changes():  # one sweep over both
         us, thread = _us(recorder, change.time), change.thread
         ahead = waiting[thread]
         while ahead and ahead[0].time_range.start < us:

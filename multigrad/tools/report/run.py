@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ... import observe
 from ...pages import page, source
 from ..graphs import provenance
 from ..graphs.memory import ENABLE, MemoryReport, Share
@@ -42,8 +43,7 @@ class Run:
         run.write("report.html")
     """
 
-    subject = "script"
-    """The noun for the profiled code in texts of the page."""
+    subject = "script"  # the noun for the profiled code in texts of the page
 
     def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
         self.command = shlex.join([script, *arguments])
@@ -54,10 +54,9 @@ class Run:
         self.observer = RunObserver()
 
     def begin(self) -> None:
-        """Start recording."""
         self.observer = RunObserver()
         self.profile.entered, self.profile._recorder = True, self.observer
-        self.observer.open()
+        observe.enter(self.observer)
 
     def end(self, status: int) -> None:
         """Stop recording. `status`: the exit status of the script."""
@@ -66,7 +65,6 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The title of the page."""
         return Path(self.script).name
 
     def origin(self) -> list[list[str]]:
@@ -74,13 +72,8 @@ class Run:
         return [["command", self.command], ["exit status", str(self.status)]]
 
     def stopped(self) -> str:
-        """Return the note about a run that did not reach its end, "" for one that did."""
-        return (
-            ""
-            if not self.status
-            else f"The script ended with exit status {self.status}; the page tells what ran "
-            "until then."
-        )
+        """Return how a run ended that did not reach its end, "" for one that did."""
+        return f"ended with exit status {self.status}" if self.status else ""
 
     @property
     def html(self) -> str:
@@ -155,7 +148,9 @@ class Run:
     def _notes(self, events: EventList) -> list[str]:
         notes = []
         if self.stopped():
-            notes.append(self.stopped())
+            notes.append(
+                f"The {self.subject} {self.stopped()}; the page tells what ran until then."
+            )
         if not len(events):
             notes.append(
                 f"The {self.subject} ran no operation of multigrad: there is nothing to show. "

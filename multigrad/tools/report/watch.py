@@ -83,9 +83,6 @@ class RunObserver(Recorder):
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
         self._last: weakref.ref[Tensor] | None = None
 
-    def open(self) -> None:
-        observe.enter(self)
-
     def close(self) -> None:
         observe.leave(self)
         super().close()
