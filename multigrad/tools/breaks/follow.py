@@ -138,7 +138,6 @@ class Followed:
         return entry[1] if entry is not None and entry[0]() is x else ()
 
     def add(self, values: Iterable[Any], sources: Sequence[Source]) -> None:
-        """Add sources to these values."""
         for x in values if sources else ():
             together = tuple({id(s): s for s in (*self.sources(x), *sources)}.values())
             self._entries[id(x)] = weakref.ref(x, partial(self._forget, id(x))), together
@@ -157,7 +156,6 @@ class Losses:
         """The leaves whose first use is known."""
 
     def forget(self) -> None:
-        """Forget all values."""
         self.followed = Followed()
         self._used.clear()
 
@@ -192,8 +190,7 @@ class Losses:
         constant, followed = True, self.followed
         for x in call.args:
             if isinstance(x, Layer):
-                plain = isinstance(x, Tensor) and not x._elem.layered
-                if not plain or (followed and followed.sources(x)):
+                if not isinstance(x, Tensor) or x._elem.layered or followed.sources(x):
                     return False
                 if x._node is not None:
                     constant = False
@@ -304,7 +301,6 @@ class Losses:
         return Operands(arrays, self.followed, about.smooth), updates
 
     def written(self, call: Call, operands: Operands, updates: bool) -> None:
-        """Record the losses of a write."""
         t = call.args[0]
         if updates:
             self._mark_all(operands)

@@ -240,7 +240,6 @@ class BreakReport:
                 leaf.facts.setdefault(fact)
 
     def leaf(self, node: AccumulateGrad) -> LeafRecord:
-        """Return the record of a leaf."""
         with self._lock:
             leaf = self._leaves.get(node)
             if leaf is None:

@@ -322,7 +322,6 @@ def _drawn(box: Box, cell: layered.Cell) -> str:
 
 
 def _frame(group: grouping.LabelGroup) -> str:
-    """Return a group as SVG."""
     return (
         f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" '
         f'y="{group.y:.1f}" width="{group.width:.1f}" height="{group.height:.1f}" rx="8" '
@@ -386,7 +385,6 @@ def readable(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text for XML."""
     return _escape(readable(text))
 
 

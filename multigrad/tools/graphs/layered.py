@@ -10,7 +10,7 @@ past them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -52,7 +52,7 @@ def lay_out(
     top: LabelGroup,
     sizes: Sequence[tuple[float, float]],
     arrows: Sequence[Arrow],
-    leaves: Collection[int],
+    leaves: Set[int],
 ) -> Layout:
     """Place boxes of the given sizes, and the frames of `top`.
 
@@ -79,8 +79,9 @@ def lay_out(
     frames = [*top.groups()]
     for frame in reversed(frames):
         _surround(frame, cells)
-    left, _, right, bottom = _extent((*cells, *frames))
-    for thing in (*cells, *frames):
+    things: list[Cell | LabelGroup] = [*cells, *frames]
+    left, _, right, bottom = _extent(things)
+    for thing in things:
         thing.x -= left
     width = right - left
     ways = [
@@ -103,23 +104,25 @@ def _neighbours(pairs: Iterable[tuple[int, int]]) -> tuple[Near, Near]:
     return above, below
 
 
-def _rank(
-    group: LabelGroup, cells: list[Cell], above: Near, leaves: Collection[int], first: int
-) -> int:
+def _rank(group: LabelGroup, cells: list[Cell], above: Near, leaves: Set[int], first: int) -> int:
     """Give the boxes of a frame rows from `first` on, and return the row after its last one."""
-    sources = {item for item in group.items if item in leaves}
+    sources = {item for item in group.items if isinstance(item, int) and item in leaves}
+    unplaced = len(cells)
     for leaf in sources:
-        cells[leaf].row = len(cells)
+        cells[leaf].row = unplaced
     end = first
     for item in group.items:
         if isinstance(item, LabelGroup):
-            feeding = sources.intersection(leaf for i in item.inside() for leaf in above[i])
+            near = sources.intersection(leaf for i in item.inside() for leaf in above[i])
+            feeding = {leaf for leaf in near if cells[leaf].row == unplaced}
             row = end + bool(feeding)
             first = end = _rank(item, cells, above, leaves, row)
         elif item in sources:
             continue
         else:
-            feeding = sources.intersection(above[item])
+            # a leaf above the last frame is above this box, too
+            near = sources.intersection(above[item])
+            feeding = {leaf for leaf in near if cells[leaf].row >= first}
             before = [cells[i].row for i in above[item] if i not in leaves]
             row = cells[item].row = max([first + bool(feeding), *(r + 1 for r in before)])
             end = max(end, row + 1)
@@ -167,7 +170,7 @@ def _set_y(cells: list[Cell], rows: list[list[int]], top: LabelGroup) -> None:
 
 
 def _set_x(
-    cells: list[Cell], rows: list[list[int]], above: Near, below: Near, leaves: Collection[int]
+    cells: list[Cell], rows: list[list[int]], above: Near, below: Near, leaves: Set[int]
 ) -> None:
     for row in rows:
         x = 0.0

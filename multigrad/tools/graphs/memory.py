@@ -169,11 +169,11 @@ class MemoryReport:
             (described(Output(k.shape, k.dtype)), size(k.nbytes), k.param or k.kind, _users(k))
             for k in self.memories
         )
-        rows = [
+        largest = [
             (shape, total, f"{times:,}", what, users)
             for (shape, total, what, users), times in list(alike.items())[:8]
         ]
-        lines += _table(("largest", "bytes", "how many", "what", "kept by"), rows, {1, 2})
+        lines += _table(("largest", "bytes", "how many", "what", "kept by"), largest, {1, 2})
         lines += [
             "",
             f"With checkpoint in {counted(c.segments, 'segment')} of about equal bytes, about "

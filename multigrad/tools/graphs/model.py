@@ -270,8 +270,8 @@ def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, s
             (s.name, *map(id, s.raw)) if s.name is ARGUMENT else id(s): s for s in saved_by(node)
         }
         v.saved = list(saved.values())
-        custom = isinstance(node, CustomNode)
-        v.freed = (node.ctx._slots if custom else _saved.stored(node)) is None
+        stored = node.ctx._slots if isinstance(node, CustomNode) else _saved.stored(node)
+        v.freed = stored is None
     return v
 
 

@@ -76,7 +76,7 @@ def flops(call: Call, result: Any) -> int:
     if levels:
         examples = {n: prod(_batches(values[n]).values()) for n in shapes}
         examples[""] = prod(levels.values())
-    inner = next(iter(arrays(list(values.values()))), None)
+    inner: Any = next(iter(arrays(values)), None)
     library = library_of(inner)
     complex_ = library is not None and library.xp.isdtype(inner.dtype, "complex floating")
     outs = tuple(tuple(x.shape) for x in results)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from ... import locks
 from ...core.element import Library, library_of
 from ...core.level import Layer
-from ...core.tensor import Tensor, View
 
 
 class Held:
@@ -139,25 +138,15 @@ def _storage(library: Library) -> Any:
 def arrays(value: Any) -> list[Any]:
     """Return the raw arrays in a value; a layer may hold several."""
     raws: list[Any] = []
-    _collect(value, raws)
+    stack = [value]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Layer):
+            stack += [getattr(x, "_tangent", None), x._array]
+        elif isinstance(x, (tuple, list)):
+            stack += reversed(x)
+        elif isinstance(x, dict):
+            stack += reversed(x.values())
+        elif library_of(x) is not None:
+            raws.append(x)
     return raws
-
-
-def _collect(value: Any, raws: list[Any]) -> None:
-    kind = type(value)
-    if kind is Tensor or kind is View:
-        value = value._array
-        if not isinstance(value, Layer):
-            raws.append(value)
-            return
-    if isinstance(value, (tuple, list)):
-        for part in value:
-            _collect(part, raws)
-    elif isinstance(value, dict):
-        for part in value.values():
-            _collect(part, raws)
-    elif isinstance(value, Layer):
-        _collect(getattr(value, "_array", None), raws)
-        _collect(getattr(value, "_tangent", None), raws)
-    elif library_of(value) is not None:
-        raws.append(value)

@@ -77,7 +77,6 @@ class Run:
 
     @property
     def html(self) -> str:
-        """Return the page."""
         seen = self.observer.graph
         drawing = "" if seen is None else seen.drawing
         return page(
@@ -311,7 +310,7 @@ def _holders(alive: Iterable[Held]) -> list[list[Any]]:
         entry[0] += h.nbytes
         entry[1] += 1
     ranked = sorted(holders.items(), key=lambda entry: (-entry[1][0], entry[0]))
-    rows = [[*numbers, *key] for key, numbers in ranked]
+    rows: list[list[Any]] = [[*numbers, *key] for key, numbers in ranked]
     if len(rows) > ROWS:
         total, times = (sum(row[i] for row in rows[ROWS:]) for i in (0, 1))
         rows[ROWS:] = [[total, times, "others", "", ""]]
