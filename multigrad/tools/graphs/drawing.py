@@ -180,13 +180,13 @@ class GraphPicture:
     @property
     def html(self) -> str:
         """A self-contained page: the picture, which can be moved and zoomed, with box details."""
-        shown = self.opened
+        picture = self.opened
         return page(
             "Autograd graph",
             "graph-page",
-            source("graph.html", SUMMARY=escape(self.summary), DRAWING=shown.elements),
+            source("graph.html", SUMMARY=escape(self.summary), DRAWING=picture.elements),
             source("page.js") + source("graph.js") + source("graph_page.js"),
-            shown.data(self is not shown),
+            picture.data(self is not picture),
         )
 
     @property

@@ -213,18 +213,18 @@ def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
     leaves = ((name, getattr(t, "_leaf", None)) for name, t in named(params))
     names = {id(leaf): name for name, leaf in leaves if leaf is not None}
     nodes: dict[int, Node] = {}
-    stack = [_owner(t._node) for t in tensors if t._node is not None]
+    stack = [owner_of(t._node) for t in tensors if t._node is not None]
     while stack:
         node = stack.pop()
         if id(node) not in nodes:
             nodes[id(node)] = node
-            stack += map(_owner, _parents(node))
+            stack += map(owner_of, _parents(node))
     order = sorted(nodes.values(), key=lambda n: (type(n) is not AccumulateGrad, n.seq))
     numbers = {id(n): i for i, n in enumerate(order)}
     vertices = [_vertex(i, n, numbers, names) for i, n in enumerate(order)]
     roots: list[tuple[int | None, int, Output]] = []
     for t in tensors:
-        at = None if t._node is None else numbers[id(_owner(t._node))]
+        at = None if t._node is None else numbers[id(owner_of(t._node))]
         like = output_of(t)
         assert like is not None
         roots.append((at, t.output_nr, like))
@@ -238,7 +238,8 @@ def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
     return Graph(vertices, roots, children)
 
 
-def _owner(node: Node) -> Node:
+def owner_of(node: Node) -> Node:
+    """Return the node itself, or the node of which it is an output."""
     owner: Node = node.next if type(node) is OutputNode else node
     return owner
 
@@ -250,7 +251,7 @@ def _parents(node: Node) -> tuple[Node, ...]:
 
 def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, str]) -> Vertex:
     parents = tuple(
-        (numbers[id(_owner(p))], p.number if type(p) is OutputNode else 0) for p in _parents(node)
+        (numbers[id(owner_of(p))], p.number if type(p) is OutputNode else 0) for p in _parents(node)
     )
     outputs = len(node.picks) if isinstance(node, MultiNode) else 1
     v = Vertex(number, node, node.name(), parents, [None] * outputs, [])

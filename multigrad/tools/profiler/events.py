@@ -123,14 +123,9 @@ class EventList(list[Any]):
         return self.table()
 
     def _like(self, events: Iterable[Any]) -> EventList:
-        return EventList(
-            events,
-            use_device=self._use_device,
-            profile_memory=self._profile_memory,
-            with_flops=self._with_flops,
-            notes=self._notes,
-            footer=self._footer,
-        )
+        new = EventList(events)
+        vars(new).update(vars(self), _counters=(), _tree_built=False)
+        return new
 
     def _build_tree(
         self,

@@ -180,28 +180,16 @@ def _time(ns: int) -> str:
 
 def _averages(events: EventList) -> list[list[Any]]:
     """Return name, scope, count, self time, total time and self memory of each operation."""
-    return [
-        [
-            a.key,
-            a.scope,
-            a.count,
-            round(1000 * a.self_cpu_time_total),
-            round(1000 * a.cpu_time_total),
-            a.self_cpu_memory_usage + a.self_device_memory_usage,
-        ]
-        for a in events.key_averages()
-        if a.key != MEMORY_EVENT_NAME
-    ]
+    rows = []
+    for a in events.key_averages():
+        if a.key != MEMORY_EVENT_NAME:
+            times = [round(1000 * us) for us in (a.self_cpu_time_total, a.cpu_time_total)]
+            memory = a.self_cpu_memory_usage + a.self_device_memory_usage
+            rows.append([a.key, a.scope, a.count, *times, memory])
+    return rows
 
 
 # ----- The flame chart -----
-
-Numbers = defaultdict[str, int]
-
-
-def _numbers() -> Numbers:
-    """Return a table of texts, each of which is stored once and then referred to by number."""
-    return defaultdict(count().__next__)
 
 
 def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, Any]:
@@ -209,23 +197,23 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
 
     `line` and `shapes` are -1 if unknown.
     """
-    names, lines, shapes = _numbers(), _numbers(), _numbers()
+    # each text is stored once and then referred to by number
+    names, lines, shapes = (defaultdict[str, int](count().__next__) for _ in range(3))
     calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
     rows = _rows(calls)
-    # for each row, the end of the last event at each depth
-    ends: dict[int, list[float]] = defaultdict(list)
-    depths: dict[int, tuple[int, int]] = {}
+    depths: list[int] = []
+    running: dict[int, list[float]] = defaultdict(list)  # the ends of the calls around, by row
     for e in calls:
-        row = rows[e.thread, e.lane][0] - 1
-        around, least = depths.get(id(e.cpu_parent), (-1, -1))
-        depth = _free(ends[row], least + 1 if around == row else 0, e.time_range)
-        depths[id(e)] = row, depth
+        ends = running[rows[e.thread, e.lane][0]]
+        while ends and ends[-1] <= e.time_range.start:
+            ends.pop()
+        depths.append(len(ends))
+        ends.append(e.time_range.end)
     columns: dict[str, Callable[[Any], int]] = {
         "name": lambda e: names[e.name],
         "start": lambda e: round(1000 * e.time_range.start),
         "duration": lambda e: round(1000 * e.cpu_time_total),
-        "row": lambda e: depths[id(e)][0],
-        "depth": lambda e: depths[id(e)][1],
+        "row": lambda e: rows[e.thread, e.lane][0] - 1,
         "scope": lambda e: int(e.scope),
         "line": lambda e: lines[e.stack[0]] if e.stack else -1,
         "shapes": lambda e: (
@@ -239,24 +227,13 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
     places = {thread: number - 1 for (thread, lane), (number, _) in rows.items() if not lane}
     return {
         **values,
+        "depth": depths,
         "rows": [name for _, name in rows.values()],
         "names": list(names),
         "lines": [_line(x) for x in lines],
         "texts": list(shapes),
         "looks": [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks],
     }
-
-
-def _free(ends: list[float], depth: int, times: Any) -> int:
-    """Return the first depth from `depth` on that is free, so that no event covers another one.
-
-    Labels of asyncio tasks may overlap.
-    """
-    while depth < len(ends) and ends[depth] > times.start:
-        depth += 1
-    ends.extend([0.0] * (depth + 1 - len(ends)))
-    ends[depth] = times.end
-    return depth
 
 
 def _line(entry: str) -> str:
