@@ -157,9 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         help="write the table to a file, or between its markers if the file has them",
     )
     conformance.add_argument(
-        "--html",
-        metavar="PATH.html",
-        help="write one self-contained page with search and filters",
+        "--html", metavar="PATH.html", help="write one self-contained page with search and filters"
     )
     conformance.add_argument(
         "--badge",
@@ -339,10 +337,7 @@ def _ops(options: argparse.Namespace) -> int:
     try:
         matches = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
-        print(
-            f"--grep takes a regular expression, not {options.grep!r}: {error}",
-            file=sys.stderr,
-        )
+        print(f"--grep takes a regular expression, not {options.grep!r}: {error}", file=sys.stderr)
         return 2
     ops = [
         op

@@ -23,7 +23,7 @@ from ...observe import Call
 from ...registry import Op, per_operation
 from ..graphs.provenance import Site, dtype_name
 from .report import BreakReport, LeafRecord
-from .sites import caller, levels_of, line, nodes_of, place, program
+from .sites import caller, histories, levels_of, line, nodes_of, place, program
 
 
 class Facts(NamedTuple):
@@ -217,6 +217,10 @@ class Losses:
     def _look(
         self, op: Op, operands: Operands, top: Any, result: Any, written: bool = False
     ) -> None:
+        """Record the losses of an operation whose operands have gradients or sources.
+
+        `top`: the operand of the highest level; `written`: the operation wrote to it.
+        """
         self._mark_all(operands)
         outs = _layers(result)
         # operations on shapes and dtypes lose nothing
@@ -230,28 +234,12 @@ class Losses:
                     self.followed.add(outs, [s])
                 else:
                     self.use(s)
-        if operands.tracked:
-            levels = {k for x in outs for k in levels_of(x)}
-            if written:
-                # its own history, which a write under no_grad does not extend
-                levels.discard(top._level)
-            self._judge(op, top, operands, outs, levels, part)
-
-    def _judge(
-        self,
-        op: Op,
-        top: Any,
-        operands: Operands,
-        outs: Sequence[Any],
-        levels: set[int],
-        part: bool,
-    ) -> None:
-        """Record the losses of an operation whose operands have gradients.
-
-        `levels`: those of its results; `part`: the results are parts of an operand.
-        """
+        if not operands.tracked:
+            return
+        levels = {k for x in outs for k in levels_of(x)}
+        if written:
+            levels.discard(top._level)  # its own history, which a write under no_grad keeps
         what = op.name
-        floating = any(x._elem.floating for x in outs)
         if op.kind == "nondifferentiable":
             kind = "index"
         elif isinstance(top, Tensor) and not recording_at(top):
@@ -313,7 +301,7 @@ class Losses:
         """Record the losses of a Function, such as outputs that it marks as non-differentiable."""
         operands = Operands((("", x) for x in call.args if isinstance(x, Layer)), self.followed)
         self._mark_all(operands)
-        levels = {k for x in call.args for k in levels_of(x, tangents=False)}
+        levels = {k for x in call.args for k, node in histories(x) if node is not None}
         where = place(program(sys._getframe())) if levels or operands.sources else None
         if where is None:
             return

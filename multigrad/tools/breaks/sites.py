@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import dropwhile
 from types import FrameType
 from typing import Any
@@ -23,29 +24,26 @@ TELLING = frozenset(module.__file__ for module in (observe, conversions))
 """Modules that notify observers; the event's origin is their caller."""
 
 
-def nodes_of(x: Any) -> list[Node | None]:
-    """Return the histories of a value on all levels, outermost first; None for a tangent."""
-    nodes: list[Node | None] = []
+def histories(x: Any) -> Iterator[tuple[int, Node | None]]:
+    """Yield the level and the node of each history of a value, the outermost level first.
+
+    A tangent has None instead of a node.
+    """
     while isinstance(x, Layer):
         node = getattr(x, "_node", None)
         if node is not None:
-            nodes.append(node)
+            yield x._level, node
         if getattr(x, "_tangent", None) is not None:
-            nodes.append(None)
+            yield x._level, None
         x = x._array
-    return nodes
 
 
-def levels_of(x: Any, tangents: bool = True) -> set[int]:
-    """Return the levels at which a value has a history or a tangent."""
-    levels = set()
-    while isinstance(x, Layer):
-        if getattr(x, "_node", None) is not None or (
-            tangents and getattr(x, "_tangent", None) is not None
-        ):
-            levels.add(x._level)
-        x = x._array
-    return levels
+def nodes_of(x: Any) -> list[Node | None]:
+    return [node for _, node in histories(x)]
+
+
+def levels_of(x: Any) -> set[int]:
+    return {level for level, _ in histories(x)}
 
 
 def line() -> Site:

@@ -49,10 +49,7 @@ class Layout:
 
 
 def lay_out(
-    top: LabelGroup,
-    sizes: Sequence[tuple[float, float]],
-    arrows: Sequence[Arrow],
-    leaves: Set[int],
+    top: LabelGroup, sizes: Sequence[tuple[float, float]], arrows: Sequence[Arrow], leaves: Set[int]
 ) -> Layout:
     """Place boxes of the given sizes, and the frames of `top`.
 

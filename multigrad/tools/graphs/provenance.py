@@ -159,7 +159,7 @@ class _Block:
 
     __slots__ = ("name", "number", "open")
 
-    def __init__(self, name: str | None, number: int = 0) -> None:
+    def __init__(self, name: str | None, number: int) -> None:
         self.name, self.number, self.open = name, number, True
 
     def end(self) -> None:
@@ -258,9 +258,10 @@ class _Noting:
 
     def __init__(self) -> None:
         self._entered: list[_Block] = []
+        self._number = 0  # the number of the call, for a decorated function
 
     def _block(self) -> _Block:
-        raise NotImplementedError
+        return _Block(getattr(self, "name", None), self._number or next(_numbers))
 
     def __enter__(self) -> Self:
         block = self._block()
@@ -310,9 +311,6 @@ class record_lines(_Noting):
     coroutine function runs; for a generator function, while one of its steps runs.
     """
 
-    def _block(self) -> _Block:
-        return _Block(None)
-
     def __call__(self, function: F) -> F:
         return each_call(function, record_lines)  # type: ignore[return-value]
 
@@ -333,10 +331,6 @@ class label(_Noting):
             )
         super().__init__()
         self.name = name
-        self._number = 0  # the number of the call, for a decorated function
-
-    def _block(self) -> _Block:
-        return _Block(self.name, self._number or next(_numbers))
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]

@@ -128,9 +128,7 @@ class EventList(list[Any]):
         return new
 
     def _build_tree(
-        self,
-        label_around: Around = lambda _: None,
-        count: Callable[[], None] = lambda: None,
+        self, label_around: Around = lambda _: None, count: Callable[[], None] = lambda: None
     ) -> None:
         """Nest the events: each becomes a child of the innermost event around it.
 

@@ -127,11 +127,7 @@ RULES: dict[str, _Rule] = {
     "linalg.matrix_power": _power,
     **{f"fft.{name}": _transform(name) for name in TRANSFORMS},
 }
-
-
-def has_formula(name: str) -> bool:
-    """Return whether the table has a formula for the operation `name`."""
-    return name in ELEMENTWISE or name in RULES
+COUNTED = frozenset((*ELEMENTWISE, *RULES))
 
 
 def count(

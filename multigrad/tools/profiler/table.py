@@ -93,12 +93,7 @@ def _line(columns: Sequence[Column], texts: Sequence[str]) -> str:
 
 
 def _columns(
-    events: Any,
-    widths: Widths,
-    device: str,
-    total: float,
-    device_total: float,
-    unit: str | None,
+    events: Any, widths: Widths, device: str, total: float, device_total: float, unit: str | None
 ) -> list[Column]:
     def column(title: str, text: Callable[[Any], str], width: int = BASIC) -> Column:
         return Column(title, width, lambda event: [text(event)])
