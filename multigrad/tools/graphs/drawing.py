@@ -215,23 +215,29 @@ class GraphPicture:
         """
         lay = self.layout
         boxes = [
-            {**_place(c), "kind": _kind(b), "tip": b.tip, "bytes": bytes_kept(b.members)}
+            {
+                **_place(c),
+                "kind": kind_of(b.members[0]) if b.kind == "operation" else b.kind,
+                "tip": b.tip,
+                "bytes": bytes_kept(b.members),
+            }
             for b, c in zip(self.boxes, lay.cells, strict=True)
         ]
         ways = [
             [a.start, a.end, [[round(x, 1), round(y, 1)] for x, y in way], a.back]
             for a, way in zip(self.arrows, lay.ways, strict=True)
         ]
-        groups = [
-            {
+        groups = []
+        for g in self.groups.groups():
+            members = [v for number in g.inside() for v in self.boxes[number].members]
+            group = {
                 "name": readable(g.name),
-                **self._counts(g),
+                "operations": sum(not v.leaf for v in members),
+                "bytes": bytes_kept(members),
                 "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
-                **_place(g),
                 "boxes": [item for item in g.items if isinstance(item, int)],
             }
-            for g in self.groups.groups()
-        ]
+            groups.append(group | _place(g))
         present = {b["kind"] for b in boxes} | ({"group"} if groups else set())
         return {
             "width": round(lay.width),
@@ -242,10 +248,6 @@ class GraphPicture:
             "closed": closed,
             "kinds": [kind for kind in KINDS if kind in present],
         }
-
-    def _counts(self, group: grouping.LabelGroup) -> dict[str, int]:
-        members = [v for number in group.inside() for v in self.boxes[number].members]
-        return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
     @entry
     def save(self, path: Any, format: str | None = None) -> Path:
@@ -282,11 +284,6 @@ class GraphPicture:
 
     def __repr__(self) -> str:
         return f"<GraphPicture: {self.summary}>"
-
-
-def _kind(box: Box) -> str:
-    """Return the kind of a box, which decides its colour in a page: one of KINDS."""
-    return kind_of(box.members[0]) if box.kind == "operation" else box.kind
 
 
 def _place(thing: layered.Cell | grouping.LabelGroup) -> dict[str, float]:

@@ -14,7 +14,7 @@ from ...core.element import library_of
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer
 from ...tracebacks import entry
 from .memory import arrays
-from .recorder import Detail, describe, node_sequence
+from .recorder import describe, node_sequence
 
 LEAF = 2**64 - 1
 """The number of AccumulateGrad, as in PyTorch: no operation made it."""
@@ -39,9 +39,7 @@ class _Ranges(Observer):
             number = node_sequence(call.node)
             text = f"{call.name}, stashed seq={number if number >= 0 else LEAF}"
         if self.record_shapes:
-            detail = Detail()
-            describe(call, detail)
-            text += f", sizes={detail.shapes}"
+            text += f", sizes={[shape for shape, *_ in describe(call)]}"
         x = next(iter(arrays((call.args, call.kwargs))), None)
         library = None if x is None else library_of(x)
         annotation = None

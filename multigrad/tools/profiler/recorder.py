@@ -66,10 +66,8 @@ class Detail:
     around  when recording the call began and ended, if that was measured
     """
 
-    shapes: list[Any] | None = None
-    structured: list[Any] | None = None
-    dtypes: list[Any] | None = None
-    stack: list[str] | None = None
+    arguments: list[tuple[list[Any], list[Any], Any]] = field(default_factory=list)
+    stack: list[str] = field(default_factory=list)
     marks: list[Any] = field(default_factory=list)
     flops: Any = 0
     alone: bool = False
@@ -151,7 +149,7 @@ class Recorder(Observer):
         if self.memory is not None:
             self.memory.ignore((call.args, call.kwargs))
         if self.shapes:
-            describe(call, detail)
+            detail.arguments = describe(call)
         if self.stack:
             detail.stack = source()
         if self.use_device is not None:
@@ -187,10 +185,14 @@ class Recorder(Observer):
         """Follow the memory of the arrays that a call made."""
         memory.see(made_by(call), time)
 
+    def us(self, time: int) -> float:
+        """Return the microseconds from the start until a time."""
+        return (time - self.start) / 1000
+
     def memory_timeline(self) -> list[tuple[float, int, int]]:
         """Return (us since the start, bytes on the host, bytes on devices) after each change."""
         changes = () if self.memory is None else self.memory.timeline()
-        return [(_us(self, time), library, device) for time, library, device in changes]
+        return [(self.us(time), library, device) for time, library, device in changes]
 
     def opened(self, label: Label) -> None:
         self.labels.append(label)
@@ -236,30 +238,24 @@ def source() -> list[str]:
     ]
 
 
-def describe(call: Call, detail: Detail) -> None:
-    """Record shapes and dtypes of the arguments in order, [] for non-arrays."""
-    values = (
-        (*call.args, *call.kwargs.values())
-        if call.op is None
-        else tuple(arguments_of(call).values())
-    )
-    shapes: list[Any] = []
-    structured: list[Any] = []
-    dtypes: list[Any] = []
+def describe(call: Call) -> list[tuple[list[Any], list[Any], Any]]:
+    """Return (shape, shape, dtype) of each argument, [] and "" for one that is no array.
+
+    The second shape of a sequence of arrays has their shapes, the first one is [].
+    """
+    values: tuple[Any, ...] = (*call.args, *call.kwargs.values())
+    if call.op is not None:
+        values = tuple(arguments_of(call).values())
+    described: list[tuple[list[Any], list[Any], Any]] = []
     for x in values:
-        kind = type(x)
-        if kind in PLAIN:
-            shape, dtype = [], "Scalar" if isinstance(x, (int, float, complex)) else ""
-        elif issubclass(kind, (tuple, list)):
-            shape, dtype = [list(v.shape) for v in x if is_array(v)], ""
+        if isinstance(x, (tuple, list)):
+            described.append(([], [list(v.shape) for v in x if is_array(v)], ""))
         elif is_array(x):
-            shape, dtype = list(x.shape), x.dtype
+            described.append((list(x.shape), list(x.shape), x.dtype))
         else:
-            shape, dtype = [], ""
-        structured.append(shape)
-        shapes.append([] if issubclass(kind, (tuple, list)) else shape)
-        dtypes.append(dtype)
-    detail.shapes, detail.structured, detail.dtypes = shapes, structured, dtypes
+            scalar = type(x) in PLAIN and isinstance(x, (int, float, complex))
+            described.append(([], [], "Scalar" if scalar else ""))
+    return described
 
 
 # ----- Events -----
@@ -311,18 +307,14 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     return listed
 
 
-def _us(recorder: Recorder, time: int) -> float:
-    return (time - recorder.start) / 1000
-
-
 def _labelled(recorder: Recorder, label: Label) -> FunctionEvent:
     end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
     event = FunctionEvent(
         0,
         label.name,
         label.thread,
-        _us(recorder, label.start),
-        _us(recorder, end),
+        recorder.us(label.start),
+        recorder.us(end),
         scope=USER,
         is_user_annotation=True,
         use_device=recorder.use_device,
@@ -343,8 +335,8 @@ def _called(recorder: Recorder, call: tuple[Any, ...]) -> FunctionEvent:
         0,
         name,
         thread,
-        _us(recorder, start),
-        _us(recorder, end),
+        recorder.us(start),
+        recorder.us(end),
         sequence_nr=seq,
         scope=scope,
         use_device=recorder.use_device,
@@ -352,12 +344,11 @@ def _called(recorder: Recorder, call: tuple[Any, ...]) -> FunctionEvent:
     event._rule, event._label, event._detail = place.rule, place.label, detail
     event._op = what if scope == FORWARD and not isinstance(what, str) else None
     if detail is not None:
-        event.input_shapes = detail.shapes or []
-        event.structured_input_shapes = detail.structured
-        if detail.dtypes is not None:
-            event.input_dtypes = list(map(str, detail.dtypes))
-        event.stack = detail.stack or []
-        event.flops = detail.flops
+        if detail.arguments:
+            shapes, structured, dtypes = zip(*detail.arguments, strict=True)
+            event.input_shapes, event.structured_input_shapes = list(shapes), list(structured)
+            event.input_dtypes = list(map(str, dtypes))
+        event.stack, event.flops = detail.stack, detail.flops
         if detail.around is not None:
             event._cost = (start - detail.around[0]) / 1000, (detail.around[1] - end) / 1000
     return event
@@ -408,7 +399,7 @@ def _remember(
     running: dict[int, list[FunctionEvent]] = defaultdict(list)
     outside = []
     for change in memory.changes():  # one sweep over both
-        us, thread = _us(recorder, change.time), change.thread
+        us, thread = recorder.us(change.time), change.thread
         ahead = waiting[thread]
         while ahead and ahead[0].time_range.start < us:
             running[thread].append(ahead.popleft())

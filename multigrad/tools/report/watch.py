@@ -132,7 +132,7 @@ class RunObserver(Recorder):
         values = result if isinstance(result, (tuple, list)) else (result,)
         outs = [t for t in values if isinstance(t, Tensor)]
         t = next((t for t in outs if t._node is not None), None)
-        if t is None or type(t._node) is AccumulateGrad:
+        if t is None or t._node is None or type(t._node) is AccumulateGrad:
             return
         if outside:
             self._last = weakref.ref(t)
@@ -174,7 +174,7 @@ class RunObserver(Recorder):
         except Exception as error:  # the script must not fail because of the report
             record = GraphRecord(number, where, error=f"{type(error).__name__}: {error}")
         self.graph = record
-        largest = self.largest and self.largest.report
+        largest = None if self.largest is None else self.largest.report
         if largest is None or (record.report and record.report.total > largest.total):
             self.largest = record
         end = perf_counter_ns()
