@@ -623,11 +623,12 @@ def operation(
             timed(op, start, perf_counter_ns(), result)
         return result
     if any(o.ended for o in mode.operations):
-        left = without_ended(mode)
-        gate.set(left)
-        if left is True or not left.operations:
+        # an observer may have ended in another context, as generators do
+        rest = watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
+        gate.set(rest)
+        if rest is True or not rest.operations:
             return function(*args, **kwargs)
-        mode = left
+        mode = rest
     inside = mode if op.kind == "composite" else mode.inside
     return around_parts(
         mode,
@@ -687,14 +688,6 @@ def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         *args,
         **kwargs,
     )
-
-
-def without_ended(mode: Mode) -> Any:
-    """The state `mode` of the gate, without the observers that have ended.
-
-    An observer may have ended in another context, as generators do.
-    """
-    return watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
 
 
 def call(

@@ -141,17 +141,20 @@ def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
     keys = _numbered(units, graph)
     places = list(range(len(units)))
     times = [1] * len(units)
-    ahead = _next_same(keys)
+    # of each position the next one with the same key, or itself without one
+    ahead = list(places)
+    last: dict[int, int] = {}
+    for i in reversed(places):
+        ahead[i] = last.get(keys[i], i)
+        last[keys[i]] = i
     i = 0
     while i < len(keys):
         period, repeats = _pattern_at(keys, ahead, i)
-        if repeats < 2:
-            i += 1
-            continue
-        for j in range(i, i + period * repeats):
-            places[j] = i + (j - i) % period
-        times[i : i + period] = [repeats] * period
-        i += period * repeats
+        length = period * repeats
+        if repeats > 1:
+            places[i : i + length] = list(range(i, i + period)) * repeats
+            times[i : i + period] = [repeats] * period
+        i += length
     return places, times
 
 
@@ -168,16 +171,6 @@ def _numbered(units: list[Unit], graph: Graph) -> list[int]:
         key = (u.key, tuple(sorted(min(i - p, FAR) for p in before)))
         numbers.append(number_of.setdefault(key, len(number_of)))
     return numbers
-
-
-def _next_same(keys: list[int]) -> list[int]:
-    """Return for each position the next position with the same key, or itself without one."""
-    following = list(range(len(keys)))
-    last: dict[int, int] = {}
-    for i in range(len(keys) - 1, -1, -1):
-        following[i] = last.get(keys[i], i)
-        last[keys[i]] = i
-    return following
 
 
 def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:

@@ -107,10 +107,11 @@ def frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 def site(frame: FrameType | None, skip: tuple[str, ...]) -> Site | None:
     """Return the innermost place in a file whose name starts with none of `skip`."""
-    for f in frames(frame):
-        code = f.f_code
+    while frame is not None:  # `frames` would cost more than the rest
+        code = frame.f_code
         if not code.co_filename.startswith(skip):
-            return Site(code.co_filename, f.f_lineno, code.co_qualname)
+            return Site(code.co_filename, frame.f_lineno, code.co_qualname)
+        frame = frame.f_back
     return None
 
 

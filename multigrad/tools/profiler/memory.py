@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
@@ -13,8 +14,10 @@ from typing import Any, NamedTuple
 from ... import locks
 from ...core.element import Library, library_of
 from ...core.level import Layer
+from ...core.tensor import Tensor, View
 
 
+@dataclass(slots=True, eq=False)
 class Held:
     """One memory, from when `see` first got an array on it until it was freed.
 
@@ -22,12 +25,13 @@ class Held:
     host. `about` is what the observer noted of the array.
     """
 
-    __slots__ = ("about", "device", "freed", "freed_on", "nbytes", "thread", "time")
-
-    def __init__(self, nbytes: int, device: str | None, time: int, about: Any) -> None:
-        self.nbytes, self.device, self.time, self.about = nbytes, device, time, about
-        self.thread = self.freed_on = get_ident()
-        self.freed: int | None = None
+    nbytes: int
+    device: str | None
+    time: int
+    about: Any
+    thread: int
+    freed_on: int = 0
+    freed: int | None = None
 
 
 class Change(NamedTuple):
@@ -66,7 +70,7 @@ class Memory:
             if nbytes:
                 device = library.backend.kernel("accelerator")(library.xp, x)
                 noted = None if about is None else about(x, library)
-                self._hold(holder, Held(nbytes, device, time, noted))
+                self._hold(holder, Held(nbytes, device, time, noted, get_ident()))
 
     def ignore(self, value: Any) -> None:
         """Register existing arrays, so that they do not count when they appear again."""
@@ -138,15 +142,25 @@ def _storage(library: Library) -> Any:
 def arrays(value: Any) -> list[Any]:
     """Return the raw arrays in a value; a layer may hold several."""
     raws: list[Any] = []
-    stack = [value]
-    while stack:
-        x = stack.pop()
-        if isinstance(x, Layer):
-            stack += [getattr(x, "_tangent", None), x._array]
-        elif isinstance(x, (tuple, list)):
-            stack += reversed(x)
-        elif isinstance(x, dict):
-            stack += reversed(x.values())
-        elif library_of(x) is not None:
-            raws.append(x)
+    _collect(value, raws)
     return raws
+
+
+def _collect(value: Any, raws: list[Any]) -> None:
+    kind = type(value)
+    if kind is Tensor or kind is View:
+        value = value._array
+        if not isinstance(value, Layer):
+            raws.append(value)
+            return
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            _collect(part, raws)
+    elif isinstance(value, dict):
+        for part in value.values():
+            _collect(part, raws)
+    elif isinstance(value, Layer):
+        _collect(getattr(value, "_array", None), raws)
+        _collect(getattr(value, "_tangent", None), raws)
+    elif library_of(value) is not None:
+        raws.append(value)
