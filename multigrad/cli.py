@@ -35,8 +35,7 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
     options.leaving = leaving
     if hasattr(options, "script"):
         if not Path(options.script).is_file():
-            print(f"no such file: {options.script}", file=sys.stderr)
-            return 2
+            return _refused(f"no such file: {options.script}")
         options.arguments = _after(options.script, options.arguments, argv)
     try:
         status: int = options.run(options)
@@ -46,6 +45,11 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
         # exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    return status
+
+
+def _refused(text: str, status: int = 2) -> int:
+    print(text, file=sys.stderr)
     return status
 
 
@@ -314,8 +318,7 @@ def _runners(script_and_arguments: Sequence[str]) -> int:
 
     path, *arguments = script_and_arguments or ("",)
     if not Path(path).is_file():
-        print(f"no such file: {path}" if path else "--runners takes a script", file=sys.stderr)
-        return 2
+        return _refused(f"no such file: {path}" if path else "--runners takes a script")
 
     def finish(status: int) -> int:
         rows = [tuple(map(str, row)) for row in runners.report()]
@@ -337,8 +340,7 @@ def _ops(options: argparse.Namespace) -> int:
     try:
         matches = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
-        print(f"--grep takes a regular expression, not {options.grep!r}: {error}", file=sys.stderr)
-        return 2
+        return _refused(f"--grep takes a regular expression, not {options.grep!r}: {error}")
     ops = [
         op
         for op in registry.OPS.values()
@@ -348,10 +350,7 @@ def _ops(options: argparse.Namespace) -> int:
     ]
     if not ops:
         chapters = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
-        print(
-            f"no operation of that name or chapter. The chapters are {chapters}.", file=sys.stderr
-        )
-        return 1
+        return _refused(f"no operation of that name or chapter. The chapters are {chapters}.", 1)
     ops.sort(key=lambda op: (op.chapter, op.name))
     usable = _usable_backends()
     columns: dict[str, Callable[[Any], str]] = {
@@ -418,12 +417,10 @@ def _usable_backends() -> list[Any]:
 
 def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
-        print(
+        return _refused(
             "the conformance suite is the package multigrad-conformance: run "
-            "pip install ./conformance in a checkout of multigrad",
-            file=sys.stderr,
+            "pip install ./conformance in a checkout of multigrad"
         )
-        return 2
     from multigrad_conformance import commands
 
     return commands.main(options)
@@ -453,8 +450,7 @@ def _profile(options: argparse.Namespace) -> int:
 
     output = Path(options.output).absolute()  # the script may change the working directory
     if output.is_dir() or not output.parent.is_dir():
-        print(f"cannot write there: {output}", file=sys.stderr)
-        return 2
+        return _refused(f"cannot write there: {output}")
     run = Run(options.script, options.arguments)
     run.begin()
 
@@ -464,8 +460,7 @@ def _profile(options: argparse.Namespace) -> int:
         try:
             run.write(output)
         except OSError as error:
-            print(f"the report could not be written: {error}", file=sys.stderr)
-            return status or 2
+            return _refused(f"the report could not be written: {error}", status or 2)
         print(f"report: {output}", file=sys.stderr)
         return status
 
@@ -478,8 +473,7 @@ def _new(options: argparse.Namespace) -> int:
     try:
         folder, notes = templates.write(options.kind, options.name, Path.cwd(), options.module)
     except templates.TemplateError as error:
-        print(error, file=sys.stderr)
-        return 2
+        return _refused(str(error))
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         print(path.relative_to(folder.parent))
     for note in notes:
