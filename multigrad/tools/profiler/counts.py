@@ -142,8 +142,6 @@ def count_once(events: Sequence[Any]) -> None:
             and (id(around) in inside or (around.scope == FORWARD and around.flops))
         ):
             inside.add(id(event))
-    for event in events:
-        if id(event) in inside:
             event.flops = 0
     for event in events:
         if event.scope == BACKWARD and event._detail is not None and event._detail.flops:
