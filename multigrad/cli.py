@@ -13,9 +13,11 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from .tools.tables import aligned
 
 
 def program() -> int:
@@ -33,8 +35,7 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
     options.leaving = leaving
     if hasattr(options, "script"):
         if not Path(options.script).is_file():
-            print(f"no such file: {options.script}", file=sys.stderr)
-            return 2
+            return _refused(f"no such file: {options.script}")
         options.arguments = _after(options.script, options.arguments, argv)
     try:
         status: int = options.run(options)
@@ -44,6 +45,11 @@ def main(argv: Sequence[str] | None = None, leaving: bool = False) -> int:
         # exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    return status
+
+
+def _refused(text: str, status: int = 2) -> int:
+    print(text, file=sys.stderr)
     return status
 
 
@@ -155,9 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         help="write the table to a file, or between its markers if the file has them",
     )
     conformance.add_argument(
-        "--html",
-        metavar="PATH.html",
-        help="write one self-contained page with search and filters",
+        "--html", metavar="PATH.html", help="write one self-contained page with search and filters"
     )
     conformance.add_argument(
         "--badge",
@@ -287,15 +291,13 @@ def _backends(options: argparse.Namespace) -> int:
     for b in listed:
         if b.devices or b.dtypes:
             print(
-                "\n"
-                f"{b.name}: devices {', '.join(b.devices) or 'none'}\n"
+                f"\n{b.name}: devices {', '.join(b.devices) or 'none'}\n"
                 f"{' ' * len(b.name)}  dtypes  {', '.join(b.dtypes) or 'none'}"
             )
     for b in listed:
         if b.state == "deferred" and not b.error:
             print(
-                "\n"
-                f"{b.name}: not imported before its library is; `python -m multigrad backends "
+                f"\n{b.name}: not imported before its library is; `python -m multigrad backends "
                 "--probe` imports both and tells what is wrong"
             )
     for b in listed:
@@ -316,13 +318,12 @@ def _runners(script_and_arguments: Sequence[str]) -> int:
 
     path, *arguments = script_and_arguments or ("",)
     if not Path(path).is_file():
-        print(f"no such file: {path}" if path else "--runners takes a script", file=sys.stderr)
-        return 2
+        return _refused(f"no such file: {path}" if path else "--runners takes a script")
 
     def finish(status: int) -> int:
         rows = [tuple(map(str, row)) for row in runners.report()]
         heads = ("operation", "runners", "bytes", "dropped", "without one", "general calls")
-        print(fitted(heads, rows, _width()))
+        print(fitted(heads, rows))
         return status
 
     return script.run(path, arguments, finish)
@@ -337,59 +338,33 @@ def _ops(options: argparse.Namespace) -> int:
 
     loading.load(everything=True)
     try:
-        wanted = re.compile(options.grep, re.IGNORECASE).search
+        matches = re.compile(options.grep, re.IGNORECASE).search
     except re.error as error:
-        print(
-            f"--grep takes a regular expression, not {options.grep!r}: {error}",
-            file=sys.stderr,
-        )
-        return 2
+        return _refused(f"--grep takes a regular expression, not {options.grep!r}: {error}")
     ops = [
         op
         for op in registry.OPS.values()
         if options.pattern in op.name
         and options.chapter in ("", op.chapter)
-        and (wanted(op.name) or wanted(op.doc))
+        and (matches(op.name) or matches(op.doc))
     ]
     if not ops:
-        known = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
-        print(f"no operation of that name or chapter. The chapters are {known}.", file=sys.stderr)
-        return 1
+        chapters = ", ".join(sorted({op.chapter for op in registry.OPS.values()}))
+        return _refused(f"no operation of that name or chapter. The chapters are {chapters}.", 1)
     ops.sort(key=lambda op: (op.chapter, op.name))
     usable = _usable_backends()
-    rows = [
-        (
-            op.chapter,
-            f"{op.name}{op.signature}",
-            op.kind,
-            _keeps(op),
-            _modes(op),
-            _own(op, usable),
-            _declared_in(op),
-        )
-        for op in ops
-    ]
-    print(
-        fitted(
-            (
-                "chapter",
-                "operation",
-                "kind",
-                "gradient by: keeps",
-                "modes",
-                "own form on",
-                "declared in",
-            ),
-            rows,
-            _width(),
-        )
-    )
+    columns: dict[str, Callable[[Any], str]] = {
+        "chapter": lambda op: str(op.chapter),
+        "operation": lambda op: f"{op.name}{op.signature}",
+        "kind": lambda op: str(op.kind),
+        "gradient by: keeps": _keeps,
+        "modes": _modes,
+        "own form on": lambda op: _own(op, usable),
+        "declared in": _declared_in,
+    }
+    rows = [[text(op) for text in columns.values()] for op in ops]
+    print(fitted(list(columns), rows, LEFT_OUT_FIRST))
     return 0
-
-
-def _width() -> int | None:
-    """Return the width of the terminal in columns, or None if stdout is a file or a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _keeps(op: Any) -> str:
@@ -403,12 +378,10 @@ def _modes(op: Any) -> str:
     """List the modes of an operation; a composite has the modes of its parts."""
     if op.kind == "composite":
         return "by its parts"
+    if not op.differentiable:
+        return ""
     jvp = op.jvp is not None or op.kind in ("elementwise", "linear", "multilinear")
-    return " ".join(
-        mode
-        for mode, has in (("vjp", op.differentiable), ("jvp", op.differentiable and jvp))
-        if has
-    )
+    return "vjp jvp" if jvp else "vjp"
 
 
 def _own(op: Any, usable: Sequence[Any]) -> str:
@@ -444,12 +417,10 @@ def _usable_backends() -> list[Any]:
 
 def _conformance(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("multigrad_conformance") is None:
-        print(
+        return _refused(
             "the conformance suite is the package multigrad-conformance: run "
-            "pip install ./conformance in a checkout of multigrad",
-            file=sys.stderr,
+            "pip install ./conformance in a checkout of multigrad"
         )
-        return 2
     from multigrad_conformance import commands
 
     return commands.main(options)
@@ -479,8 +450,7 @@ def _profile(options: argparse.Namespace) -> int:
 
     output = Path(options.output).absolute()  # the script may change the working directory
     if output.is_dir() or not output.parent.is_dir():
-        print(f"cannot write there: {output}", file=sys.stderr)
-        return 2
+        return _refused(f"cannot write there: {output}")
     run = Run(options.script, options.arguments)
     run.begin()
 
@@ -490,8 +460,7 @@ def _profile(options: argparse.Namespace) -> int:
         try:
             run.write(output)
         except OSError as error:
-            print(f"the report could not be written: {error}", file=sys.stderr)
-            return status or 2
+            return _refused(f"the report could not be written: {error}", status or 2)
         print(f"report: {output}", file=sys.stderr)
         return status
 
@@ -504,8 +473,7 @@ def _new(options: argparse.Namespace) -> int:
     try:
         folder, notes = templates.write(options.kind, options.name, Path.cwd(), options.module)
     except templates.TemplateError as error:
-        print(error, file=sys.stderr)
-        return 2
+        return _refused(str(error))
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         print(path.relative_to(folder.parent))
     for note in notes:
@@ -519,66 +487,51 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns, without trailing spaces."""
-    lines = [head, ["-" * len(h) for h in head], *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    """Align columns below their heads."""
+    return "\n".join(aligned([head, ["-" * len(h) for h in head], *rows]))
 
 
-LEFT_OUT_FIRST = (6, 5, 2, 0)
-"""The columns of the operations, in the order in which a narrow terminal drops them."""
+LEFT_OUT_FIRST = ("declared in", "own form on", "kind", "chapter")
+"""The columns of the operations that a narrow terminal drops, the first one first."""
 
 
-def fitted(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """Return the table in lines of at most `width` characters.
+def fitted(
+    head: Sequence[str], rows: Sequence[Sequence[str]], droppable: Sequence[str] = ()
+) -> str:
+    """Return the table in lines that fit the terminal, if stdout is one.
 
     If the table is too wide, columns are dropped, which the last line names, and long cells are
     cut.
     """
-    columns = list(range(len(head)))
-    left_out: list[str] = []
-    for column in LEFT_OUT_FIRST:
-        if width is None or _total(head, rows, columns) <= width:
+    if not sys.stdout.isatty():
+        return table(head, rows)
+    terminal = shutil.get_terminal_size().columns
+    widths = {
+        name: max(map(len, column))
+        for name, column in zip(head, zip(head, *rows, strict=True), strict=True)
+    }
+    dropped: list[str] = []
+    for name in droppable:
+        if sum(widths.values()) + 2 * (len(widths) - 1) <= terminal:
             break
-        columns.remove(column)
-        left_out.append(head[column])
-    most = None if width is None else _longest(head, rows, columns, width)
-    lines = table(
-        tuple(_cut(head[i], most) for i in columns),
-        [tuple(_cut(row[i], most) for i in columns) for row in rows],
-    )
-    if not left_out:
+        del widths[name]
+        dropped.append(name)
+    room = terminal - 2 * (len(widths) - 1)
+    most = max(widths.values())
+    while most > 8 and sum(min(width, most) for width in widths.values()) > room:
+        most -= 1
+
+    def cut(line: Sequence[str]) -> list[str]:
+        cells = [cell for name, cell in zip(head, line, strict=True) if name in widths]
+        return [cell if len(cell) <= most else cell[: most - 1] + "…" for cell in cells]
+
+    lines = table(cut(head), [cut(row) for row in rows])
+    if not dropped:
         return lines
     return f"{lines}\n\n" + textwrap.fill(
-        f"Left out for want of width: {', '.join(left_out)}. A file or a pipe gets all.",
-        max(width or 0, 20),
+        f"Left out for want of width: {', '.join(dropped)}. A file or a pipe gets all.",
+        max(terminal, 20),
     )
-
-
-def _widths(
-    head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]
-) -> list[int]:
-    return [max(len(line[i]) for line in (head, *rows)) for i in columns]
-
-
-def _total(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
-    return sum(_widths(head, rows, columns)) + 2 * (len(columns) - 1)
-
-
-def _longest(
-    head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], width: int
-) -> int:
-    """Return the greatest width of a cell with which the lines fit."""
-    widths = _widths(head, rows, columns)
-    room = width - 2 * (len(columns) - 1)
-    return next((n for n in range(max(widths), 8, -1) if sum(min(w, n) for w in widths) <= room), 8)
-
-
-def _cut(cell: str, most: int | None) -> str:
-    return cell if most is None or len(cell) <= most else cell[: most - 1] + "…"
 
 
 class _Version(argparse.Action):

@@ -88,14 +88,9 @@ class Call:
         node: Any = None,
         of: Any = None,
     ) -> None:
-        self.kind, self.op, self.name, self.order, self.args, self.kwargs = (
-            kind,
-            op,
-            name,
-            order,
-            args,
-            {} if kwargs is None else kwargs,
-        )
+        self.kind, self.op, self.name = kind, op, name
+        self.order, self.args = order, args
+        self.kwargs = {} if kwargs is None else kwargs
         self.node, self.of = node, of
         self.result: Any = NotImplemented
 
@@ -218,7 +213,7 @@ class Watch:
         self._of: dict[str, tuple[Observer, ...]] = {}
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
-        self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_KEPT))
+        self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_OF_NODES))
         one = self.nodes[0] if len(self.nodes) == 1 else None
         self.alone = (
             None
@@ -237,13 +232,13 @@ class Watch:
 
     def of(self, kind: str) -> tuple[Observer, ...]:
         """The observers of events of this kind."""
-        told = self._of.get(kind)
-        if told is None:
-            all_ = kind in _KEPT or not self.within
-            told = self._of[kind] = _once(
-                o for o in self.observers if kind in o.events and (all_ or not o.whole)
+        observers = self._of.get(kind)
+        if observers is None:
+            whole = kind in _OF_NODES or not self.within
+            observers = self._of[kind] = _once(
+                o for o in self.observers if kind in o.events and (whole or not o.whole)
             )
-        return told
+        return observers
 
     @property
     def inside(self) -> Watch:
@@ -267,7 +262,7 @@ def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple({id(o): o for o in observers}.values())
 
 
-_KEPT = frozenset({NODE, SAVED})
+_OF_NODES = frozenset({NODE, SAVED})
 NOTHING = Watch(())
 
 
@@ -484,19 +479,19 @@ def open_label(name: str, args: str | None) -> tuple[Label, tuple[Observer, ...]
 
     Returns the argument of `close_label`, or None if there is no observer of labels.
     """
-    told = tuple(o for o in observers(LABEL) if not o.ended)
-    if not told:
+    notified = tuple(o for o in observers(LABEL) if not o.ended)
+    if not notified:
         return None
     before = here()
     label = Label(name, args, before.label)
     try:
-        for observer in told:
+        for observer in notified:
             observer.opened(label)
         place.set(Place(label, before.rule))
     except BaseException:  # an interrupt, after which the label is not closed
-        close_label((label, told))
+        close_label((label, notified))
         raise
-    return label, told
+    return label, notified
 
 
 def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True) -> None:
@@ -504,7 +499,7 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
 
     `restore` is True in the context that began the block. Other contexts, later, pass False.
     """
-    label, told = opened
+    label, notified = opened
     try:
         _end_label(label, restore)
     except BaseException as error:  # an interrupt, or the program has given up what was too large
@@ -512,7 +507,7 @@ def close_label(opened: tuple[Label, tuple[Observer, ...]], restore: bool = True
         if not isinstance(error, MemoryError):
             raise
     with ExitStack() as all_:
-        for observer in told:
+        for observer in notified:
             all_.callback(observer.closed, label)
 
 
@@ -553,15 +548,18 @@ def _task() -> int:
 
 
 def around(
-    told: Sequence[Observer], call: Call, function: Callable[[], Any], undone: Any = NotImplemented
+    notified: Sequence[Observer],
+    call: Call,
+    function: Callable[[], Any],
+    undone: Any = NotImplemented,
 ) -> Any:
-    """Run `function`, which carries out `call`, and notify the observers `told` of both ends.
+    """Run `function`, which carries out `call`, and notify these observers of both ends.
 
     undone  the value that `function` returns if it left the work to another operand
     """
     tokens: list[tuple[Observer, Any]] = []
     try:
-        for observer in told:
+        for observer in notified:
             if not observer.ended:
                 tokens.append((observer, observer.begin(call)))
         if call.node is not None:
@@ -625,11 +623,12 @@ def operation(
             timed(op, start, perf_counter_ns(), result)
         return result
     if any(o.ended for o in mode.operations):
-        left = without_ended(mode)
-        gate.set(left)
-        if left is True or not left.operations:
+        # an observer may have ended in another context, as generators do
+        rest = watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
+        gate.set(rest)
+        if rest is True or not rest.operations:
             return function(*args, **kwargs)
-        mode = left
+        mode = rest
     inside = mode if op.kind == "composite" else mode.inside
     return around_parts(
         mode,
@@ -641,16 +640,16 @@ def operation(
 
 
 def around_parts(
-    mode: Mode, inside: Any, told: Sequence[Observer], call: Call, function: Callable[[], Any]
+    mode: Mode, inside: Any, notified: Sequence[Observer], call: Call, function: Callable[[], Any]
 ) -> Any:
     """Do as `around`, with the gate in the state `inside` instead of `mode` during the call.
 
     If the two are the same object, observers that the call enters stay entered.
     """
     return (
-        around(told, call, function)
+        around(notified, call, function)
         if inside is mode
-        else _where(inside, mode, around, told, call, function)
+        else _where(inside, mode, around, notified, call, function)
     )
 
 
@@ -691,14 +690,6 @@ def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     )
 
 
-def without_ended(mode: Mode) -> Any:
-    """The state `mode` of the gate, without the observers that have ended.
-
-    An observer may have ended in another context, as generators do.
-    """
-    return watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
-
-
 def call(
     kind: str,
     op: Any,
@@ -710,10 +701,10 @@ def call(
     undone: Any = NotImplemented,
 ) -> Any:
     """Return `function()` and notify the observers of calls of this kind."""
-    told = observers(kind)
+    notified = observers(kind)
     return (
-        around(told, Call(kind, op, name, order, args, of=of), function, undone)
-        if told
+        around(notified, Call(kind, op, name, order, args, of=of), function, undone)
+        if notified
         else function()
     )
 
@@ -725,8 +716,10 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
         _record(mode.watch.of(NODE), made, operands, result)
 
 
-def _record(told: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any) -> None:
-    for observer in told:
+def _record(
+    notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any
+) -> None:
+    for observer in notified:
         if observer.ended:
             leave(observer)
         else:
@@ -735,10 +728,10 @@ def _record(told: Sequence[Observer], node: Any, operands: tuple[Any, ...], resu
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:
     """Run the rule of a tangent; its operations belong to the rule, not to the operation."""
-    told = observers(TANGENT)
-    if not told:
+    notified = observers(TANGENT)
+    if not notified:
         return rule(*args)
-    lift = next((o.lift for o in told if type(o).lift is not Observer.lift), None)
+    lift = next((o.lift for o in notified if type(o).lift is not Observer.lift), None)
     return within(rule, *args) if lift is None else within(lift, rule, *args)
 
 

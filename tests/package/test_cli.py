@@ -150,6 +150,18 @@ def test_ops_fit_the_terminal(
     assert ("…" in out) == (columns <= 80) and "cumulative_" in out
 
 
+def test_the_table_of_runners_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import multigrad as mg\nmg.sin(mg.ones(2))\n")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert cli.main(["ops", "--runners", str(script)]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].startswith("operation") and max(map(len, out.splitlines())) <= 60
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.main(["--version"])

@@ -122,6 +122,21 @@ def test_a_frame_holds_its_own_boxes_and_no_others() -> None:
                 assert not (a < x < c and b < y < d), f"an arrow passes behind box {number}"
 
 
+def test_a_leaf_that_an_early_box_and_a_late_frame_use_stands_above_the_early_box() -> None:
+    w = part(0, 3)
+    y = mg.sin(w)
+    with graph.label("first"):
+        for _ in range(20):
+            y = mg.tanh(y)
+    with graph.label("second"):
+        z = mg.exp(y) * w
+    picture = graph.draw(mg.sum(z * w), {"w": w})
+    boxes = {b.title: cell for b, cell in zip(picture.boxes, picture.layout.cells, strict=True)}
+    assert boxes["w"].row == 0 and boxes["SinBackward"].row == 1
+    rows = {cell.row for cell in picture.layout.cells}
+    assert rows == set(range(len(rows)))
+
+
 def shown(html: str) -> dict[str, Any]:
     data: dict[str, Any] = Page(html).data
     return data

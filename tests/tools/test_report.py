@@ -299,7 +299,7 @@ def test_nothing_stays_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", [True, False])
 def test_a_tool_that_the_script_does_not_leave_leaves_nothing_behind(first: bool) -> None:
     observer, breaks = RunObserver(), detect_breaks()
-    for enter in [observer.open, breaks.__enter__][:: 1 if first else -1]:
+    for enter in [observer.__enter__, breaks.__enter__][:: 1 if first else -1]:
         enter()
     for leave in [observer.close, lambda: breaks.__exit__(None, None, None)][:: 1 if first else -1]:
         leave()

@@ -23,7 +23,7 @@ from ...observe import Call
 from ...registry import Op, per_operation
 from ..graphs.provenance import Site, dtype_name
 from .report import BreakReport, LeafRecord
-from .sites import caller, levels_of, line, nodes_of, place, program
+from .sites import caller, histories, levels_of, line, nodes_of, place, program
 
 
 class Facts(NamedTuple):
@@ -105,12 +105,7 @@ class Operands:
         self.tracked: list[tuple[str, list[Node | None]]] = []
         self.levels: set[int] = set()
         self.sources: list[Source] = []
-        layers = [
-            (name, x)
-            for name, value in named
-            for x in (value if isinstance(value, (list, tuple)) else (value,))
-            if isinstance(x, Layer)
-        ]
+        layers = [(name, x) for name, value in named for x in _layers(value)]
         self.top: Layer | None = highest(x for _, x in layers)
         for name, x in layers:
             nodes = nodes_of(x)
@@ -129,31 +124,26 @@ class Operands:
 class Followed:
     """Values without a history, held by weak references, and their sources."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_entries",)
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Any], tuple[Source, ...]]] = {}
+        self._entries: dict[int, tuple[weakref.ref[Any], tuple[Source, ...]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._entries)
 
     def sources(self, x: Any) -> tuple[Source, ...]:
         """Return the sources of a value that have not been reported yet."""
-        known = self._known.get(id(x))
-        return known[1] if known is not None and known[0]() is x else ()
+        entry = self._entries.get(id(x))
+        return entry[1] if entry is not None and entry[0]() is x else ()
 
     def add(self, values: Iterable[Any], sources: Sequence[Source]) -> None:
-        """Add sources to these values."""
         for x in values if sources else ():
-            key = id(x)
             together = tuple({id(s): s for s in (*self.sources(x), *sources)}.values())
-            self._known[key] = (
-                weakref.ref(x, partial(self._forget, key)),
-                together,
-            )
+            self._entries[id(x)] = weakref.ref(x, partial(self._forget, id(x))), together
 
     def _forget(self, key: int, _: Any) -> None:
-        self._known.pop(key, None)
+        self._entries.pop(key, None)
 
 
 class Losses:
@@ -162,13 +152,12 @@ class Losses:
     def __init__(self, report: BreakReport) -> None:
         self.report = report
         self.followed = Followed()
-        self._used: dict[int, weakref.ref[AccumulateGrad]] = {}
-        """The leaves whose first use is known, by identity."""
+        self._used: weakref.WeakSet[AccumulateGrad] = weakref.WeakSet()
+        """The leaves whose first use is known."""
 
     def forget(self) -> None:
-        """Forget all values."""
         self.followed = Followed()
-        self._used = {}
+        self._used.clear()
 
     def note(self, kind: str, what: str, where: Site, nodes: Iterable[Node | None]) -> None:
         """Record a break of a value with these histories."""
@@ -183,21 +172,17 @@ class Losses:
     def operation(self, call: Call) -> None:
         """Record the losses of an operation."""
         result, op = call.result, call.op
-        known = facts(op)
-        if (
-            known.simple
-            and isinstance(result, Tensor)
-            and not result._elem.layered
-            and self._is_kept(call, known)
-        ):
+        about = facts(op)
+        plain = about.simple and isinstance(result, Tensor) and not result._elem.layered
+        if plain and self._is_kept(call, about.safe):
             return
         if op.kind == "composite" or result is NotImplemented or isinstance(result, BaseException):
             return
-        operands = Operands(_given(call, known), self.followed, known.smooth)
+        operands = Operands(_arrays(call, about), self.followed, about.smooth)
         if operands.tracked or operands.sources:
             self._look(op, operands, operands.top, result)
 
-    def _is_kept(self, call: Call, known: Facts) -> bool:
+    def _is_kept(self, call: Call, safe: bool) -> bool:
         """Return whether nothing is lost, if there is only one level.
 
         Either no operand has a history, or the result has the history of its operands.
@@ -205,49 +190,39 @@ class Losses:
         constant, followed = True, self.followed
         for x in call.args:
             if isinstance(x, Layer):
-                if (
-                    not isinstance(x, Tensor)
-                    or x._elem.layered
-                    or (followed and followed.sources(x))
-                ):
+                if not isinstance(x, Tensor) or x._elem.layered or followed.sources(x):
                     return False
                 if x._node is not None:
                     constant = False
                     if type(x._node) is AccumulateGrad:
                         self._mark(x._node)
-        return constant or (known.safe and type(call.result._node) is Node)
+        return constant or (safe and type(call.result._node) is Node)
 
     def _mark(self, leaf: AccumulateGrad) -> None:
         """Record where a leaf was used first."""
-        known = self._used.get(id(leaf))
-        if known is not None and known() is leaf:
-            return
-        key = id(leaf)
-        self._used[key] = weakref.ref(leaf, lambda _: self._used.pop(key, None))
-        noted = self.report.leaf(leaf)
-        if noted.used is None:
-            noted.used = line()
+        if leaf not in self._used:
+            self._used.add(leaf)
+            record = self.report.leaf(leaf)
+            record.used = record.used or line()
 
     def _mark_all(self, operands: Operands) -> None:
         """Record the first uses of leaves, and those that a forward-mode transformation reaches."""
         for _, nodes in operands.tracked:
-            moves = False
-            for n in nodes:
-                moves = moves or n is None
+            for i, n in enumerate(nodes):
                 if type(n) is AccumulateGrad:
                     self._mark(n)
-                    if moves:
+                    if None in nodes[:i]:
                         self.report.leaf(n).reached = True
 
     def _look(
         self, op: Op, operands: Operands, top: Any, result: Any, written: bool = False
     ) -> None:
+        """Record the losses of an operation whose operands have gradients or sources.
+
+        `top`: the operand of the highest level; `written`: the operation wrote to it.
+        """
         self._mark_all(operands)
-        outs = [
-            x
-            for x in (result if isinstance(result, (tuple, list)) else (result,))
-            if isinstance(x, Layer)
-        ]
+        outs = _layers(result)
         # operations on shapes and dtypes lose nothing
         if not outs or (op.chapter in ("creation", "data_type") and op.kind == "nondifferentiable"):
             return
@@ -259,26 +234,16 @@ class Losses:
                     self.followed.add(outs, [s])
                 else:
                     self.use(s)
-        if operands.tracked:
-            kept = {k for x in outs for k in levels_of(x)}
-            if written:
-                # its own history, which a write under no_grad does not extend
-                kept.discard(top._level)
-            self._judge(op, top, operands, outs, kept, part)
-
-    def _judge(
-        self, op: Op, top: Any, operands: Operands, outs: Sequence[Any], kept: set[int], part: bool
-    ) -> None:
-        """Record the losses of an operation whose operands have gradients.
-
-        `kept`: the levels of its results; `part`: the results are parts of an operand.
-        """
+        if not operands.tracked:
+            return
+        levels = {k for x in outs for k in levels_of(x)}
+        if written:
+            levels.discard(top._level)  # its own history, which a write under no_grad keeps
         what = op.name
-        floating = any(x._elem.floating for x in outs)
         if op.kind == "nondifferentiable":
             kind = "index"
         elif isinstance(top, Tensor) and not recording_at(top):
-            kind = "no_grad" if floating and not operands.levels <= kept else ""
+            kind = "no_grad" if floating and not operands.levels <= levels else ""
         elif not floating:
             kind, dtype = "cast", dtype_name(outs[0].dtype)
             what += f" to {dtype}" if op.name in ("astype", "asarray") else f" (of {dtype})"
@@ -314,17 +279,16 @@ class Losses:
         Such an update is not a break.
         """
         t = call.args[0]
-        known = facts(call.op)
+        about = facts(call.op)
         recording = recording_at(t)
         updates = not recording and (
             type(Location(t).memory._node) is AccumulateGrad
             or any(s.parameter for s in self.followed.sources(t))
         )
-        given = list(_given(call, known))
-        return Operands(given if recording else given[1:], self.followed, known.smooth), updates
+        arrays = list(_arrays(call, about))[not recording :]
+        return Operands(arrays, self.followed, about.smooth), updates
 
     def written(self, call: Call, operands: Operands, updates: bool) -> None:
-        """Record the losses of a write."""
         t = call.args[0]
         if updates:
             self._mark_all(operands)
@@ -337,13 +301,11 @@ class Losses:
         """Record the losses of a Function, such as outputs that it marks as non-differentiable."""
         operands = Operands((("", x) for x in call.args if isinstance(x, Layer)), self.followed)
         self._mark_all(operands)
-        levels = {k for x in call.args for k in levels_of(x, tangents=False)}
+        levels = {k for x in call.args for k, node in histories(x) if node is not None}
         where = place(program(sys._getframe())) if levels or operands.sources else None
         if where is None:
             return
-        for x in call.result if isinstance(call.result, (tuple, list)) else (call.result,):
-            if not isinstance(x, Layer):
-                continue
+        for x in _layers(call.result):
             if not x._elem.floating:
                 self.followed.add([x], operands.sources)
             else:
@@ -358,17 +320,20 @@ class Losses:
                 self.note(kind, _applied(call), where, operands.nodes)
 
 
-def _given(call: Call, known: Facts) -> Iterator[tuple[str, Any]]:
+def _arrays(call: Call, about: Facts) -> Iterator[tuple[str, Any]]:
     """Yield the array parameters of a call with their arguments."""
-    if known.starred:
-        yield known.starred, call.args
-    else:
-        for name, value in zip(call.order, call.args, strict=False):
-            if name in known.arrays:
-                yield name, value
-    for name, value in call.kwargs.items():
-        if name in known.arrays:
+    positional = zip(call.order, call.args, strict=False)
+    if about.starred:
+        positional = zip([about.starred], [call.args], strict=True)
+    for name, value in (*positional, *call.kwargs.items()):
+        if name in about.arrays:
             yield name, value
+
+
+def _layers(value: Any) -> list[Any]:
+    """Return the layers in an argument or a result, which may be a tuple or a list."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return [x for x in values if isinstance(x, Layer)]
 
 
 def _shows(op: Op, outs: Sequence[Any]) -> bool:

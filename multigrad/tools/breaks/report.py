@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import linecache
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +15,7 @@ from ...core.graph import AccumulateGrad, CustomNode, MultiNode, Node, OutputNod
 from ...core.tensor import Tensor
 from ..graphs.model import named
 from ..graphs.provenance import Site
+from ..tables import counted
 
 WHY = {
     "refused": "refused, since the gradient would be lost without a word. Use the functions of "
@@ -32,6 +35,22 @@ WHY = {
     "(intended, if this is an evaluation or an update)",
 }
 """The explanation of each kind of break."""
+
+VERBS = {
+    "refused": "stopped",
+    "number": "read",
+    "raw": "read",
+    "detached": "detached",
+    "comparison": "compared",
+    "modified": "saved, and the array modified,",
+    "no_grad": "not recorded, used",
+}
+"""What each kind of break does to a leaf; the others make it constant."""
+
+
+def times(n: int) -> str:
+    """Return ` (× 3)`, or nothing for a single time."""
+    return f" (× {n:,})" if n > 1 else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,9 +80,7 @@ class Break:
         return linecache.getline(self.site.file, self.site.line).strip()
 
     def __str__(self) -> str:
-        text = f"{self.site}: {self.what}: {self.why}" + (
-            f" (× {self.count:,})" if self.count > 1 else ""
-        )
+        text = f"{self.site}: {self.what}: {self.why}{times(self.count)}"
         return f"{text}\n    {self.source}" if self.source else text
 
 
@@ -90,11 +107,12 @@ class LeafRecord:
 
     def why(self) -> str:
         """Return the events that may have kept this leaf from reaching the loss, as text."""
-        facts = dict.fromkeys(
-            [f"{_VERB[b.kind]} by {b.what} at {b.site}" for b in self.breaks] + list(self.facts)
-        )
+        causes = [
+            f"{VERBS.get(b.kind, 'made constant')} by {b.what} at {b.site}" for b in self.breaks
+        ]
+        facts = list(dict.fromkeys([*causes, *self.facts]))
         if facts:
-            return "; ".join(list(facts)[:4])
+            return "; ".join(facts[:4])
         if self.used is not None:
             return (
                 f"used at {self.used}, but, as far as can be seen, nothing that was "
@@ -103,20 +121,6 @@ class LeafRecord:
         return (
             "never used since it requires grad" if self.made is not None else "never used meanwhile"
         )
-
-
-_VERB = {
-    "refused": "stopped",
-    "number": "read",
-    "raw": "read",
-    "detached": "detached",
-    "cast": "made constant",
-    "index": "made constant",
-    "comparison": "compared",
-    "modified": "saved, and the array modified,",
-    "zero": "made constant",
-    "no_grad": "not recorded, used",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ class BreakReport:
         self._leaves: WeakKeyDictionary[Node, LeafRecord] = WeakKeyDictionary()
         self._made: list[LeafRecord] = []
         self._behind: WeakKeyDictionary[Node, frozenset[LeafRecord]] = WeakKeyDictionary()
-        self._given: WeakKeyDictionary[Any, tuple[bool, ...]] = WeakKeyDictionary()
+        self._arrived: WeakKeyDictionary[Any, tuple[bool, ...]] = WeakKeyDictionary()
 
     @property
     def breaks(self) -> list[Break]:
@@ -181,20 +185,16 @@ class BreakReport:
             arrived = self.leaves(t._node for t in roots if isinstance(t, Tensor))
         unreached = []
         for name, t in named(params):
-            if t._node is None:
+            node = t._node
+            if node is None:
                 unreached.append(Unreached(name, "does not require grad", ()))
-            elif type(t._node) is not AccumulateGrad:
-                if not arrived & self.behind(t._node):
-                    unreached.append(
-                        Unreached(
-                            name,
-                            "is no leaf, and what it was made of did not reach the loss either",
-                            (),
-                        )
-                    )
-            elif self.leaf(t._node) not in arrived:
-                leaf = self.leaf(t._node)
-                unreached.append(Unreached(name, leaf.why(), tuple(leaf.breaks)))
+            elif type(node) is AccumulateGrad:
+                leaf = self.leaf(node)
+                if leaf not in arrived:
+                    unreached.append(Unreached(name, leaf.why(), tuple(leaf.breaks)))
+            elif not arrived & self.behind(node):
+                why = "is no leaf, and what it was made of did not reach the loss either"
+                unreached.append(Unreached(name, why, ()))
         return unreached
 
     @property
@@ -207,25 +207,17 @@ class BreakReport:
             return [leaf for leaf in self._made if not leaf.reached] if self.passes else []
 
     def __str__(self) -> str:
-        breaks = self.breaks
-        count = len(breaks)
-        lines = [
-            "No gradient was lost."
-            if not count
-            else f"A gradient is lost in {count} place{'s' if count > 1 else ''}:"
-        ]
-        lines += [str(b) for b in breaks]
-        left = self.unreached_leaves
-        if left:
-            lines += [
-                "",
-                f"{len(left)} leaf that requires grad reached no loss:"
-                if len(left) == 1
-                else f"{len(left):,} leaves that require grad reached no loss:",
-            ]
-            texts = [f"{leaf.made}: leaf of shape {leaf.shape}: {leaf.why()}" for leaf in left]
-            counts = {text: texts.count(text) for text in dict.fromkeys(texts[:200])}
-            lines += [text + (f" (× {n:,})" if n > 1 else "") for text, n in counts.items()]
+        lines = [*map(str, self.breaks)]
+        places = f"{len(lines)} place{'s' * (len(lines) > 1)}"
+        lines.insert(0, f"A gradient is lost in {places}:" if lines else "No gradient was lost.")
+        leaves = self.unreached_leaves
+        if leaves:
+            what = counted(len(leaves), "leaf that requires", "leaves that require")
+            counts = Counter(
+                f"{leaf.made}: leaf of shape {leaf.shape}: {leaf.why()}" for leaf in leaves
+            )
+            lines += ["", f"{what} grad reached no loss:"]
+            lines += [text + times(n) for text, n in list(counts.items())[:200]]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -248,7 +240,6 @@ class BreakReport:
                 leaf.facts.setdefault(fact)
 
     def leaf(self, node: AccumulateGrad) -> LeafRecord:
-        """Return the record of a leaf."""
         with self._lock:
             leaf = self._leaves.get(node)
             if leaf is None:
@@ -272,12 +263,13 @@ class BreakReport:
     def given(self, ctx: Any, arrived: Sequence[bool]) -> None:
         """Record to which operands a Function gave a gradient in a backward pass."""
         with self._lock:
-            known = self._given.get(ctx)
-            if known is None and all(arrived):
+            before = self._arrived.get(ctx)
+            if before is None and all(arrived):
                 return
             # the Function may lie between a node and the cached leaves behind the node
             self._behind.clear()
-            self._given[ctx] = tuple(a or b for a, b in zip(known or arrived, arrived, strict=True))
+            both = zip(before or arrived, arrived, strict=True)
+            self._arrived[ctx] = tuple(a or b for a, b in both)
             for node, had in zip(ctx._next, arrived, strict=True):
                 if not had:
                     self.tell(self.behind(node), f"given no gradient by {ctx.name()}")
@@ -299,9 +291,6 @@ class BreakReport:
         Results are cached, so each part of the graph is walked once.
         """
         with self._lock:
-            known = self._behind.get(node)
-            if known is not None:
-                return known
             leaves: set[LeafRecord] = set()
             seen: set[Node] = set()
             stack = [node]
@@ -310,23 +299,17 @@ class BreakReport:
                 if n in seen:
                     continue
                 seen.add(n)
-                known = self._behind.get(n)
-                if known is not None:
-                    leaves |= known
+                if n in self._behind:
+                    leaves |= self._behind[n]
                 elif type(n) is AccumulateGrad:
                     leaf = self.leaf(n)
                     leaves |= {leaf, *leaf.stands}
-                elif type(n) is CustomNode and n.ctx in self._given:
-                    stack.extend(
-                        parent
-                        for parent, had in zip(n.next, self._given[n.ctx], strict=True)
-                        if had
-                    )
+                elif type(n) is CustomNode and n.ctx in self._arrived:
+                    stack += compress(n.next, self._arrived[n.ctx])
                 else:
-                    stack.extend(n.next if isinstance(n.next, tuple) else (n.next,))
+                    stack += n.next if isinstance(n.next, tuple) else (n.next,)
             result = frozenset(leaves)
-            if not isinstance(
-                node, (OutputNode, MultiNode, AccumulateGrad)
-            ):  # an OutputNode may be a temporary object
+            # an OutputNode may be a temporary object
+            if not isinstance(node, (OutputNode, MultiNode, AccumulateGrad)):
                 self._behind[node] = result
             return result

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import dropwhile
 from types import FrameType
 from typing import Any
 
@@ -13,7 +15,7 @@ from ...core.graph import Node
 from ...core.level import Layer
 from ...custom import decorators
 from ...memory import saved
-from ..graphs.provenance import OWN, UNKNOWN, Site, site, skipped
+from ..graphs.provenance import OWN, UNKNOWN, Site, frames, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Modules that call the program's code themselves: hooks, rules, custom derivatives."""
@@ -22,29 +24,26 @@ TELLING = frozenset(module.__file__ for module in (observe, conversions))
 """Modules that notify observers; the event's origin is their caller."""
 
 
-def nodes_of(x: Any) -> list[Node | None]:
-    """Return the histories of a value on all levels, outermost first; None for a tangent."""
-    nodes: list[Node | None] = []
+def histories(x: Any) -> Iterator[tuple[int, Node | None]]:
+    """Yield the level and the node of each history of a value, the outermost level first.
+
+    A tangent has None instead of a node.
+    """
     while isinstance(x, Layer):
         node = getattr(x, "_node", None)
         if node is not None:
-            nodes.append(node)
+            yield x._level, node
         if getattr(x, "_tangent", None) is not None:
-            nodes.append(None)
+            yield x._level, None
         x = x._array
-    return nodes
 
 
-def levels_of(x: Any, tangents: bool = True) -> set[int]:
-    """Return the levels at which a value has a history or a tangent."""
-    levels = set()
-    while isinstance(x, Layer):
-        if getattr(x, "_node", None) is not None or (
-            tangents and getattr(x, "_tangent", None) is not None
-        ):
-            levels.add(x._level)
-        x = x._array
-    return levels
+def nodes_of(x: Any) -> list[Node | None]:
+    return [node for _, node in histories(x)]
+
+
+def levels_of(x: Any) -> set[int]:
+    return {level for level, _ in histories(x)}
 
 
 def line() -> Site:
@@ -58,30 +57,17 @@ def place(frame: FrameType | None = None) -> Site | None:
     None in a backward pass, in hooks, and inside a function with a custom derivative.
     """
     frame = frame or sys._getframe(1)
-    skip = skipped()
-    where = None
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if name in CALLBACKS:
-            return None
-        if where is None and not name.startswith(skip):
-            where = site(frame, skip)
-        frame = frame.f_back
-    return where or UNKNOWN
+    if any(f.f_code.co_filename in CALLBACKS for f in frames(frame)):
+        return None
+    return site(frame, skipped()) or UNKNOWN
 
 
 def program(frame: FrameType | None) -> FrameType | None:
     """Return the innermost of these frames outside multigrad."""
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):
-        frame = frame.f_back
-    return frame
+    return next((f for f in frames(frame) if not f.f_code.co_filename.startswith(OWN)), None)
 
 
 def caller() -> FrameType | None:
     """Return the frame that caused the current event."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename not in TELLING:
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_filename in TELLING:
-        frame = frame.f_back
-    return frame
+    stack = dropwhile(lambda f: f.f_code.co_filename not in TELLING, frames(sys._getframe(1)))
+    return next((f for f in stack if f.f_code.co_filename not in TELLING), None)

@@ -35,7 +35,7 @@ LOSES = {
 }
 """Conversions that lose a gradient: their spelling in a program, and the kind of break."""
 
-TOLD = {
+REPORTED = {
     "__copy__": "copied by copy.copy()",
     "deepcopy": "copied by copy.deepcopy()",
     "__reduce_ex__": "pickled",
@@ -101,9 +101,8 @@ class BreakObserver(Observer):
         elif kind is STEP:
             if type(call.node) is CustomNode and type(call.result) is tuple:
                 self.report.given(call.node.ctx, [g is not None for g in call.result])
-        elif (
-            kind is PASS
-        ):  # only after a pass is it known to which operands Functions gave no gradient
+        elif kind is PASS:
+            # only after a pass is it known to which operands Functions gave no gradient
             self.report.passed([node for node, _ in call.args[0]], bool(call.name))
         elif isinstance(call.result, BaseException):
             pass
@@ -149,7 +148,7 @@ class BreakObserver(Observer):
 
         Truth values may only control a branch; numbers are used as values.
         """
-        if call.name in TOLD:
+        if call.name in REPORTED:
             self._tell(call)
         if where is None:
             return
@@ -174,7 +173,7 @@ class BreakObserver(Observer):
         if call.name == "deepcopy" and not nodes_of(call.result):
             self.losses.note("no_grad", "copy.deepcopy()", where, nodes)
         else:
-            self.report.tell(self.report.leaves(nodes), f"{TOLD[call.name]} at {where}")
+            self.report.tell(self.report.leaves(nodes), f"{REPORTED[call.name]} at {where}")
 
     # ----- Saved arrays -----
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from ...pages import page, source
 from ...tracebacks import entry
+from ..tables import counted, size
 from . import grouping, layered
-from .folding import Box, Folded, described, fold
-from .model import Graph, Vertex, bytes_kept, collect, kind_of, tensors_of
+from .folding import Box, described, fold
+from .model import Graph, SavedArray, bytes_kept, collect, kind_of, tensors_of
 
 FORMATS = ("dot", "svg", "png", "html")
 KINDS = (
@@ -86,8 +87,7 @@ class GraphPicture:
     @entry
     def __init__(self, graph: Graph, fold_: bool | None, most: int) -> None:
         self.graph, self.most = graph, most
-        folded: Folded = fold(graph, most, fold_)
-        self.boxes, self.arrows, self.folded = folded.boxes, folded.arrows, folded.folded
+        self.boxes, self.arrows, self.folded = fold(graph, most, fold_)
         for box in self.boxes:
             _describe(box)
         self.groups = grouping.grouped(self.boxes, self.arrows)
@@ -122,23 +122,19 @@ class GraphPicture:
             '  edge [color="#6b7280", arrowsize=0.7];',
         ]
         for box in self.boxes:
-            text = "\\n".join(_quoted(line) for line in (titled(box), *box.rows))
-            red = CHANGED if box.changed else STROKE[box.kind]
+            text = _quoted("\n".join((titled(box), *box.rows)))
+            stroke = CHANGED if box.changed else STROKE[box.kind]
             tip = _quoted("\n".join(box.tip))
             lines.append(
-                f'  n{box.number} [label="{text}", fillcolor="{FILL[box.kind]}", color="{red}", '
+                f'  n{box.number} [label="{text}", fillcolor="{FILL[box.kind]}", color="{stroke}", '
                 f'tooltip="{tip}"];'
             )
         lines += _clusters(self.groups, "  ")
         for a in self.arrows:
-            extra = (
-                f' [label="× {a.count}"]'
-                if a.count > 1 and not a.back and self.folded
-                else " [style=dashed, constraint=false]"
-                if a.back
-                else ""
-            )
-            lines.append(f"  n{a.start} -> n{a.end}{extra};")
+            style = f' [label="× {a.count}"]' if a.count > 1 and self.folded else ""
+            if a.back:
+                style = " [style=dashed, constraint=false]"
+            lines.append(f"  n{a.start} -> n{a.end}{style};")
         return "\n".join([*lines, "}"]) + "\n"
 
     @cached_property
@@ -151,9 +147,8 @@ class GraphPicture:
             )
             for b in self.boxes
         ]
-        return grouping.lay_out(
-            self.groups, sizes, self.arrows, [b.kind == "leaf" for b in self.boxes]
-        )
+        leaves = {b.number for b in self.boxes if b.kind == "leaf"}
+        return layered.lay_out(self.groups, sizes, self.arrows, leaves)
 
     @cached_property
     def drawing(self) -> str:
@@ -167,29 +162,7 @@ class GraphPicture:
                 f'marker-end="url(#tip)"{dashed} data-from="{arrow.start}" '
                 f'data-to="{arrow.end}"/>'
             )
-        for box, cell in zip(self.boxes, lay.cells, strict=True):
-            x, y = cell.x - cell.width / 2, cell.y - cell.height / 2
-            red = CHANGED if box.changed else STROKE[box.kind]
-            width = 2 if box.changed or box.kind == "group" else 1
-            parts.append(
-                f'<g class="box{" changed" * box.changed}" '
-                f'data-box="{box.number}"><title>{escape(chr(10).join(box.tip))}</title>'
-            )
-            for shift in (5, 0) if box.times > 1 else (0,):
-                parts.append(
-                    f'<rect x="{x + shift:.1f}" y="{y + shift:.1f}" width="{cell.width:.1f}" '
-                    f'height="{cell.height:.1f}" rx="6" fill="{FILL[box.kind]}" stroke="{red}" '
-                    f'stroke-width="{width}"/>'
-                )
-            parts.append(
-                f'<text x="{cell.x:.1f}" y="{y + 16:.1f}" '
-                f'class="title">{escape(titled(box))}</text>'
-            )
-            parts += [
-                f'<text x="{cell.x:.1f}" y="{y + 30 + 13 * i:.1f}" class="row">{escape(row)}</text>'
-                for i, row in enumerate(box.rows)
-            ]
-            parts.append("</g>")
+        parts += map(_drawn, self.boxes, lay.cells)
         return "\n".join(parts)
 
     @property
@@ -207,13 +180,13 @@ class GraphPicture:
     @property
     def html(self) -> str:
         """A self-contained page: the picture, which can be moved and zoomed, with box details."""
-        shown = self.opened
+        picture = self.opened
         return page(
             "Autograd graph",
             "graph-page",
-            source("graph.html", SUMMARY=escape(self.summary), DRAWING=shown.elements),
+            source("graph.html", SUMMARY=escape(self.summary), DRAWING=picture.elements),
             source("page.js") + source("graph.js") + source("graph_page.js"),
-            shown.data(self is not shown),
+            picture.data(self is not picture),
         )
 
     @property
@@ -227,11 +200,9 @@ class GraphPicture:
 
         It is this picture, or one in which the folded labels are groups that start closed.
         """
-        if (
-            not self.folded
-            or len(self.graph.operations) > OPENED
-            or not any(v.labels for v in self.graph.operations)
-        ):
+        operations = self.graph.operations
+        labelled = any(v.labels for v in operations)
+        if not self.folded or len(operations) > OPENED or not labelled:
             return self
         whole = GraphPicture(self.graph, False, self.most)
         return whole if len(whole.groups.items) <= self.most else self
@@ -244,23 +215,29 @@ class GraphPicture:
         """
         lay = self.layout
         boxes = [
-            {**_place(c), "kind": _kind(b), "tip": b.tip, "bytes": bytes_kept(b.members)}
+            {
+                **_place(c),
+                "kind": kind_of(b.members[0]) if b.kind == "operation" else b.kind,
+                "tip": b.tip,
+                "bytes": bytes_kept(b.members),
+            }
             for b, c in zip(self.boxes, lay.cells, strict=True)
         ]
         ways = [
             [a.start, a.end, [[round(x, 1), round(y, 1)] for x, y in way], a.back]
             for a, way in zip(self.arrows, lay.ways, strict=True)
         ]
-        groups = [
-            {
+        groups = []
+        for g in self.groups.groups():
+            members = [v for number in g.inside() for v in self.boxes[number].members]
+            group = {
                 "name": readable(g.name),
-                **self._counts(g),
+                "operations": sum(not v.leaf for v in members),
+                "bytes": bytes_kept(members),
                 "parent": -1 if g.parent is None or g.parent is self.groups else g.parent.number,
-                **_place(g),
                 "boxes": [item for item in g.items if isinstance(item, int)],
             }
-            for g in self.groups.groups()
-        ]
+            groups.append(group | _place(g))
         present = {b["kind"] for b in boxes} | ({"group"} if groups else set())
         return {
             "width": round(lay.width),
@@ -271,10 +248,6 @@ class GraphPicture:
             "closed": closed,
             "kinds": [kind for kind in KINDS if kind in present],
         }
-
-    def _counts(self, group: grouping.LabelGroup) -> dict[str, int]:
-        members = [v for number in group.inside() for v in self.boxes[number].members]
-        return {"operations": sum(not v.leaf for v in members), "bytes": bytes_kept(members)}
 
     @entry
     def save(self, path: Any, format: str | None = None) -> Path:
@@ -287,20 +260,16 @@ class GraphPicture:
         target = Path(path)
         kind = format or target.suffix.removeprefix(".").lower()
         _check_format(kind)
-        if kind in ("dot", "html"):
-            target.write_text(self.dot if kind == "dot" else self.html, encoding="utf-8")
-        elif kind == "svg":
-            image = rendered(self.dot, "svg")
-            target.write_bytes(self.svg.encode() if image is None else image)
-        else:
-            image = rendered(self.dot, "png")
-            if image is None:
+        image = rendered(self.dot, kind) if kind in ("svg", "png") else None
+        if image is None:
+            if kind == "png":
                 raise RuntimeError(
                     "a PNG needs Graphviz: the package (pip install 'multigrad-array[viz]') and "
                     "its program `dot` (for example apt-get install graphviz). Without it, save "
                     "a .svg or a .html page."
                 )
-            target.write_bytes(image)
+            image = str(getattr(self, kind)).encode()
+        target.write_bytes(image)
         return target
 
     def _repr_svg_(self) -> str:
@@ -317,30 +286,44 @@ class GraphPicture:
         return f"<GraphPicture: {self.summary}>"
 
 
-def _kind(box: Box) -> str:
-    """Return the kind of a box, which decides its colour in a page: one of KINDS."""
-    return (
-        "group"
-        if box.kind == "group"
-        else box.kind
-        if box.kind != "operation"
-        else kind_of(box.members[0])
-    )
-
-
 def _place(thing: layered.Cell | grouping.LabelGroup) -> dict[str, float]:
     """Return position and size for a page."""
     values = zip("xywh", (thing.x, thing.y, thing.width, thing.height), strict=True)
     return {name: round(value, 1) for name, value in values}
 
 
+def _drawn(box: Box, cell: layered.Cell) -> str:
+    """Return a box as SVG."""
+    x, y = cell.x - cell.width / 2, cell.y - cell.height / 2
+    stroke = CHANGED if box.changed else STROKE[box.kind]
+    width = 2 if box.changed or box.kind == "group" else 1
+    rects = [
+        f'<rect x="{x + shift:.1f}" y="{y + shift:.1f}" width="{cell.width:.1f}" '
+        f'height="{cell.height:.1f}" rx="6" fill="{FILL[box.kind]}" stroke="{stroke}" '
+        f'stroke-width="{width}"/>'
+        for shift in ((5, 0) if box.times > 1 else (0,))
+    ]
+    rows = [
+        f'<text x="{cell.x:.1f}" y="{y + 30 + 13 * i:.1f}" class="row">{escape(row)}</text>'
+        for i, row in enumerate(box.rows)
+    ]
+    lines = [
+        f'<g class="box{" changed" * box.changed}" data-box="{box.number}">'
+        f"<title>{escape(chr(10).join(box.tip))}</title>",
+        *rects,
+        f'<text x="{cell.x:.1f}" y="{y + 16:.1f}" class="title">{escape(titled(box))}</text>',
+        *rows,
+        "</g>",
+    ]
+    return "\n".join(lines)
+
+
 def _frame(group: grouping.LabelGroup) -> str:
-    """Return a group as SVG."""
     return (
         f'<g class="frame" data-group="{group.number}"><rect x="{group.x:.1f}" '
         f'y="{group.y:.1f}" width="{group.width:.1f}" height="{group.height:.1f}" rx="8" '
         'fill="#8b5cf6" fill-opacity=".06" stroke="#8b5cf6" stroke-opacity=".5"/><text '
-        f'x="{group.x + grouping.PAD:.1f}" y="{group.y + 17:.1f}" class="title" '
+        f'x="{group.x + layered.PAD:.1f}" y="{group.y + 17:.1f}" class="title" '
         f'style="text-anchor:start">{escape(group.name)}</text></g>'
     )
 
@@ -399,7 +382,6 @@ def readable(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text for XML."""
     return _escape(readable(text))
 
 
@@ -408,42 +390,26 @@ def titled(box: Box) -> str:
     return box.title + (f" × {box.times:,}" if box.times > 1 else "")
 
 
-def counted(n: int, one: str, many: str = "") -> str:
-    """Format a number with its noun: `1 leaf`, `2,000 leaves`."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def size(n: float) -> str:
-    """Format a number of bytes with a unit."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(n) < 1024 or unit == "GiB":
-            return f"{n:,.1f}".removesuffix(".0") + f" {unit}"
-        n /= 1024
-    raise AssertionError
-
-
 def _describe(box: Box) -> None:
     """Set the rows of a box and the text of its tooltip."""
     if not box.members:
         box.tip = [box.title, *box.rows]
         return
     v = box.members[0]
-    kept = bytes_kept(box.members)
+    total = bytes_kept(box.members)
     if box.kind == "group" or len(v.outputs) > 4:
         names = Counter(m.name.removesuffix("Backward") for m in box.members)
         box.rows.append(counted(len(box.members), "operation"))
         if len(box.members) > 1:
-            box.rows.append(
-                ", ".join(f"{n} {name}" for name, n in names.most_common(3))
-                + (" …" if len(names) > 3 else "")
-            )
+            some = ", ".join(f"{n} {name}" for name, n in names.most_common(3))
+            box.rows.append(some + " …" * (len(names) > 3))
     else:
-        box.rows.append("; ".join(described(o) for o in v.outputs))
-    if box.kind == "leaf":
-        if any(m.version for m in box.members):
-            box.rows.append(f"version {max(m.version for m in box.members)}")
-    elif kept:
-        box.rows.append(f"keeps {size(kept)}")
+        box.rows.append("; ".join(map(described, v.outputs)))
+    version = max(m.version for m in box.members)
+    if version:  # of a leaf
+        box.rows.append(f"version {version}")
+    if total:
+        box.rows.append(f"keeps {size(total)}")
     where = list(dict.fromkeys(m.site.short for m in box.members if m.site))
     if where:
         box.rows.append(where[0] if len(where) == 1 else f"{where[0]} and {len(where) - 1} more")
@@ -451,44 +417,34 @@ def _describe(box: Box) -> None:
         box.rows.append("/".join(name for name, _ in v.labels))
     if box.changed:
         box.rows.append("modified since it was saved")
-    box.tip = [titled(box), *box.rows, *_more(box, v)]
-
-
-def _more(box: Box, v: Vertex) -> list[str]:
-    lines = []
+    box.tip = [titled(box), *box.rows]
     if box.kind == "operation":
         if v.site:
-            lines.append(f"{v.site}, in {v.site.function}")
-        lines += [_saved_line(s) for s in v.saved[:12]]
+            box.tip.append(f"{v.site}, in {v.site.function}")
+        box.tip += map(_saved_line, v.saved[:12])
         if v.freed:
-            lines.append("its saved arrays are freed")
+            box.tip.append("its saved arrays are freed")
     elif box.kind == "leaf" and box.times > 1:
-        lines += [f"{m.param or 'leaf'} {described(m.outputs[0])}" for m in box.members[:12]]
-    return lines
+        box.tip += [f"{m.param or 'leaf'} {described(m.outputs[0])}" for m in box.members[:12]]
 
 
-def _saved_line(s: Any) -> str:
-    line = f"saved {s.name} ({s.origin}): "
-    line += (
-        "held by saved-tensor hooks"
-        if s.packed and s.shape is None
-        else f"{described(s)}, {size(s.nbytes)}"
+def _saved_line(s: SavedArray) -> str:
+    hidden = s.packed and s.shape is None
+    line = f"saved {s.name} ({s.origin}): " + (
+        "held by saved-tensor hooks" if hidden else f"{described(s)}, {size(s.nbytes)}"
     )
     if s.version or s.changed:
-        line += f", version {s.version}" + (
-            f", but {s.expected} when it was saved" if s.changed else ""
-        )
+        line += f", version {s.version}"
+    if s.changed:
+        line += f", but {s.expected} when it was saved"
     return line
 
 
 def _curve(way: Sequence[tuple[float, float]]) -> str:
     text = f"M{way[0][0]:.1f} {way[0][1]:.1f}"
-    # the arrow leads around the side, back to an earlier box
-    if len(way) == 3 and way[1][0] > max(way[0][0], way[2][0]):
-        return (
-            text + f" C{way[1][0]:.1f} {way[0][1]:.1f} {way[1][0]:.1f} {way[2][1]:.1f} "
-            f"{way[2][0]:.1f} {way[2][1]:.1f}"
-        )
+    if len(way) == 3:  # the arrow leads around the side, back to an earlier box
+        (_, y1), (side, _), (x2, y2) = way
+        return text + f" C{side:.1f} {y1:.1f} {side:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
     for (x1, y1), (x2, y2) in pairwise(way):
         half = (y1 + y2) / 2
         text += f" C{x1:.1f} {half:.1f} {x2:.1f} {half:.1f} {x2:.1f} {y2:.1f}"

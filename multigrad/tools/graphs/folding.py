@@ -8,10 +8,10 @@ boxes arise only from the arrows that lead back within a pattern.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +58,6 @@ class Arrow:
 
 
 @dataclass(slots=True)
-class Folded:
-    """The boxes, ordered with parents before children, and the arrows between them."""
-
-    boxes: list[Box]
-    arrows: list[Arrow]
-    folded: bool
-
-
-@dataclass(slots=True)
 class Unit:
     """A stretch of operations that is drawn as one box."""
 
@@ -75,12 +66,10 @@ class Unit:
     key: Hashable
 
 
-def _by_labels(operations: list[Vertex], depth: int) -> list[Unit]:
-    return _stretches(operations, lambda v: v.labels[:depth], _label)
+def fold(graph: Graph, most: int, fold: bool | None) -> tuple[list[Box], list[Arrow], bool]:
+    """Return boxes, parents before children, their arrows, and whether the graph is folded.
 
-
-def fold(graph: Graph, most: int, fold: bool | None) -> Folded:
-    """Return boxes and arrows; a folded graph has about `most` boxes at most.
+    A folded graph has about `most` boxes at most.
 
     `fold`: True folds, False does not, None folds a graph with more than `most` vertices.
     """
@@ -88,66 +77,47 @@ def fold(graph: Graph, most: int, fold: bool | None) -> Folded:
     if fold is False or (fold is None and len(graph.vertices) <= most):
         units = [Unit([v], v.name, v.number) for v in operations]
         return _drawn(graph, units, list(range(len(units))), [1] * len(units), False)
-    depth = max((len(v.labels) for v in operations), default=0)
-    singles = [
-        Unit([v], v.name, (v.name, tuple(label for label, _ in v.labels), v.site, tuple(v.outputs)))
-        for v in operations
-    ]
-    attempts: list[Callable[[], list[Unit]]] = []
-    attempts += [partial(_by_labels, operations, d) for d in range(depth, 0, -1)]
-    attempts.append(lambda: singles)
-    if any(v.site for v in operations):
-        attempts.append(
-            lambda: _stretches(
-                operations, lambda v: v.site and (v.site.file, v.site.function), _function
-            )
-        )
-    for attempt in attempts:
-        units = attempt()
+    for units in _attempts(operations, most):
         places, times = _patterns(units, graph)
         if len(set(places)) <= most:
-            return _drawn(graph, units, places, times, True)
+            break
+    return _drawn(graph, units, places, times, True)
+
+
+def _attempts(operations: list[Vertex], most: int) -> Iterator[list[Unit]]:
+    """Yield units by label, innermost labels first, single operations, by function, by number."""
+    for depth in range(max((len(v.labels) for v in operations), default=0), 0, -1):
+        yield _stretches(operations, [v.labels[:depth] or None for v in operations], _label)
+    yield _stretches(operations, [None] * len(operations), _label)
+    if any(v.site for v in operations):
+        places = [v.site and (v.site.file, v.site.function) for v in operations]
+        yield _stretches(operations, places, _function)
     size = -(-len(operations) // most)
-    blocks = [operations[i : i + size] for i in range(0, len(operations), size)]
-    units = [
-        Unit(
-            block,
-            f"{len(block):,} operations",
-            tuple(sorted(Counter(v.name for v in block).items())),
-        )
-        for block in blocks
-    ]
-    return _drawn(graph, units, *_patterns(units, graph), True)
+    blocks = [i // size for i in range(len(operations))]
+    yield _stretches(operations, blocks, lambda _, size: f"{size:,} operations")
 
 
 def _stretches(
-    operations: Sequence[Vertex], part: Callable[[Vertex], Any], name: Callable[[Any, int], str]
+    operations: Sequence[Vertex], parts: Sequence[Any], name: Callable[[Any, int], str]
 ) -> list[Unit]:
     """Group consecutive operations that belong to the same part.
 
-    Operations that belong to no part become units of their own.
+    Operations whose part is None become units of their own.
     """
     units: list[Unit] = []
-    last: Any = None
-    for v in operations:
-        own = part(v)
-        if own and own == last:
-            units[-1].members.append(v)
+    for _, stretch in groupby(zip(parts, operations, strict=True), itemgetter(0)):
+        (part, *_), members = map(list, zip(*stretch, strict=True))
+        if part is None:
+            units += [Unit([v], v.name, _key(v)) for v in members]
         else:
-            units.append(Unit([v], v.name, None))
-        last = own
-    for u in units:
-        if part(u.members[0]):
-            u.title = name(part(u.members[0]), len(u.members))
-            u.key = (
-                re.sub(r"\d+", "#", u.title),
-                tuple(v.name for v in u.members[:50]),
-                len(u.members),
-            )
-        else:
-            v = u.members[0]
-            u.key = (v.name, v.site, tuple(v.outputs))
+            title = name(part, len(members))
+            alike = re.sub(r"\d+", "#", title), tuple(v.name for v in members[:50]), len(members)
+            units.append(Unit(members, title, alike))
     return units
+
+
+def _key(v: Vertex) -> Hashable:
+    return v.name, tuple(label for label, _ in v.labels), v.site, tuple(v.outputs)
 
 
 def _label(labels: Any, size: int) -> str:
@@ -171,17 +141,20 @@ def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
     keys = _numbered(units, graph)
     places = list(range(len(units)))
     times = [1] * len(units)
-    ahead = _next_same(keys)
+    # of each position the next one with the same key, or itself without one
+    ahead = list(places)
+    last: dict[int, int] = {}
+    for i in reversed(places):
+        ahead[i] = last.get(keys[i], i)
+        last[keys[i]] = i
     i = 0
     while i < len(keys):
         period, repeats = _pattern_at(keys, ahead, i)
-        if repeats < 2:
-            i += 1
-            continue
-        for j in range(i, i + period * repeats):
-            places[j] = i + (j - i) % period
-        times[i : i + period] = [repeats] * period
-        i += period * repeats
+        length = period * repeats
+        if repeats > 1:
+            places[i : i + length] = list(range(i, i + period)) * repeats
+            times[i : i + period] = [repeats] * period
+        i += length
     return places, times
 
 
@@ -191,23 +164,13 @@ def _numbered(units: list[Unit], graph: Graph) -> list[int]:
     Units are alike if their keys are equal and their operands come from units at equal distances.
     """
     owner = {v.number: i for i, u in enumerate(units) for v in u.members}
-    known: dict[Hashable, int] = {}
+    number_of: dict[Hashable, int] = {}
     numbers = []
     for i, u in enumerate(units):
         before = {owner[p] for v in u.members for p, _ in v.parents if p in owner} - {i}
         key = (u.key, tuple(sorted(min(i - p, FAR) for p in before)))
-        numbers.append(known.setdefault(key, len(known)))
+        numbers.append(number_of.setdefault(key, len(number_of)))
     return numbers
-
-
-def _next_same(keys: list[int]) -> list[int]:
-    """Return for each position the next position with the same key, or itself without one."""
-    following = list(range(len(keys)))
-    last: dict[int, int] = {}
-    for i in range(len(keys) - 1, -1, -1):
-        following[i] = last.get(keys[i], i)
-        last[keys[i]] = i
-    return following
 
 
 def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
@@ -239,95 +202,74 @@ def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
 
 def _drawn(
     graph: Graph, units: list[Unit], places: list[int], times: list[int], folded: bool
-) -> Folded:
+) -> tuple[list[Box], list[Arrow], bool]:
     boxes: dict[int, Box] = {}  # by place
-    at: dict[int, int] = {}  # vertex -> position of its box
-    for i, u in enumerate(units):
-        p = places[i]
-        if p not in boxes:
-            boxes[p] = Box("operation" if len(u.members) == 1 else "group", u.title, [], times[p])
-        box = boxes[p]
+    last: dict[int, str] = {}  # by place: the title of the last unit
+    at: dict[int, int] = {}  # vertex -> place
+    for place, u in zip(places, units, strict=True):
+        kind = "operation" if len(u.members) == 1 else "group"
+        box = boxes.setdefault(place, Box(kind, u.title, [], times[place]))
         box.members += u.members
-        at |= {v.number: p for v in u.members}
-    for p, box in boxes.items():
-        last = units[p + (times[p] - 1) * _period(p, places, times)] if times[p] > 1 else units[p]
-        if last.title != box.title:
-            box.title = f"{box.title} … {last.title}"
-    leaves = _leaf_boxes(graph, at, boxes, folded)
-    first = {
-        id(b): (
-            min(
-                (at[c] for v in b.members for c in graph.children[v.number] if c in at),
-                default=len(units),
-            ),
-            0,
-        )
-        for b in leaves
-    }
-    order = sorted(
-        [*leaves, *boxes.values()], key=lambda b: first.get(id(b)) or (at[b.members[0].number], 1)
-    )
+        last[place] = u.title
+        at |= {v.number: place for v in u.members}
+    for place, box in boxes.items():
+        if last[place] != box.title:
+            box.title = f"{box.title} … {last[place]}"
+    placed: list[tuple[int, bool, Box]] = []
+    for users, members in _leaves(graph, at, boxes, folded):
+        first, final = (members[i].param or "leaf" for i in (0, -1))
+        title = first if first == final else f"{first} … {final}"
+        box = Box("leaf", title, members, len(members))
+        placed.append((min(users, default=len(units)), False, box))
+    placed += [(place, True, box) for place, box in boxes.items()]
+    order = [box for *_, box in sorted(placed, key=itemgetter(0, 1))]
     number = {v.number: i for i, b in enumerate(order) for v in b.members}
-    for i, b in enumerate(order):
-        b.number = i
     arrows: dict[tuple[int, int], Arrow] = {}
     for v in graph.vertices:
         end = number[v.number]
         for parent, _ in v.parents:
             start = number[parent]
-            if start == end:
-                continue
-            arrow = arrows.setdefault((start, end), Arrow(start, end, start > end, 0))
-            arrow.count += 1
+            if start != end:
+                arrow = arrows.setdefault((start, end), Arrow(start, end, start > end, 0))
+                arrow.count += 1
     for i, (root, _, like) in enumerate(graph.roots):
-        out = Box(
-            "output",
-            "output" if len(graph.roots) == 1 else f"output {i}",
-            [],
-            number=len(order),
-            rows=[described(like)],
-        )
-        order.append(out)
+        title = "output" if len(graph.roots) == 1 else f"output {i}"
         if root is not None:
-            arrows[number[root], out.number] = Arrow(number[root], out.number)
-    return Folded(order, list(arrows.values()), folded)
+            arrows[number[root], len(order)] = Arrow(number[root], len(order))
+        order.append(Box("output", title, [], rows=[described(like)]))
+    for i, b in enumerate(order):
+        b.number = i
+    return order, list(arrows.values()), folded
 
 
-def _period(p: int, places: list[int], times: list[int]) -> int:
-    """Return the length of the pattern to which the position `p` belongs."""
-    return next(j for j in range(p + 1, len(places)) if places[j] == p) - p
-
-
-def _leaf_boxes(graph: Graph, at: dict[int, int], boxes: dict[int, Box], folded: bool) -> list[Box]:
-    """Return the boxes of the leaves.
+def _leaves(
+    graph: Graph, at: dict[int, int], boxes: dict[int, Box], folded: bool
+) -> Iterator[tuple[frozenset[int], list[Vertex]]]:
+    """Yield the leaves of each box, with the places of the boxes that they go into.
 
     In a folded graph, leaves of equal shape and dtype that go into the same boxes share a box, if
     one of these boxes repeats or is a group, or if there are more than 12 such leaves.
     """
     alike: dict[Hashable, list[Vertex]] = {}
+    users = {v.number: frozenset(at[c] for c in graph.children[v.number]) for v in graph.leaves}
     for v in graph.leaves:
-        places = frozenset(at[c] for c in graph.children[v.number] if c in at)
-        alike.setdefault((places, v.outputs[0]) if folded else v.number, []).append(v)
-    leaf_boxes = []
+        key = (users[v.number], v.outputs[0]) if folded else v.number
+        alike.setdefault(key, []).append(v)
     for members in alike.values():
-        users = [boxes[at[c]] for c in graph.children[members[0].number] if c in at]
-        together = len(members) > 12 or any(box.times > 1 or box.kind == "group" for box in users)
+        places = users[members[0].number]
+        together = len(members) > 12 or any(
+            boxes[p].times > 1 or boxes[p].kind == "group" for p in places
+        )
         for part in [members] if together else [[v] for v in members]:
-            first, last = (part[i].param or "leaf" for i in (0, -1))
-            leaf_boxes.append(
-                Box("leaf", first if first == last else f"{first} … {last}", part, len(part))
-            )
-    return leaf_boxes
+            yield places, part
 
 
 def described(like: Any) -> str:
     """Format shape and dtype as `(3, 4) float64`, with question marks for unknown parts."""
     if like is None:
         return "?"
-    if like.shape is None:
-        return f"? {like.dtype or '?'}"
-    comma = "," if len(like.shape) == 1 else ""
-    return (
-        f"({', '.join('?' if n is None else str(n) for n in like.shape)}{comma}) "
-        f"{like.dtype or '?'}"
-    )
+    shape = "?"
+    if like.shape is not None:
+        lengths = ", ".join("?" if n is None else str(n) for n in like.shape)
+        shape = f"({lengths}{',' * (len(like.shape) == 1)})"
+    return f"{shape} {like.dtype or '?'}"

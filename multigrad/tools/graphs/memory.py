@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod, sqrt
 from typing import Any
 
+from ...core.graph import AccumulateGrad
 from ...tracebacks import entry
-from .drawing import counted, size
+from ..profiler.memory import arrays
+from ..tables import aligned, counted, size
 from .folding import described
-from .model import Graph, SavedArray, Vertex, _raws, collect, itemsize, nbytes, tensors_of
+from .model import Graph, SavedArray, Vertex, collect, itemsize, nbytes, tensors_of
 from .provenance import Output, Site
 
 ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines())"
@@ -108,37 +110,29 @@ class MemoryReport:
     def __init__(self, graph: Graph) -> None:
         self.operations = len(graph.operations)
         self.freed = sum(v.freed for v in graph.vertices)
-        self.packed = 0
-        memories = _Memories()
-        own: dict[int, str | None] = {}  # for the memory of a leaf: its name
-        for v in graph.leaves:
-            leaf: Any = v.node.variable  # type: ignore[attr-defined]
-            for x in _raws(leaf) if leaf is not None else ():
-                own[memories.add(x)] = v.param or "leaf"
-        users_of: dict[int, list[tuple[Vertex, SavedArray]]] = {}
-        for v in graph.operations:
-            for s in v.saved:
-                self.packed += s.packed and not s.raw
-                for x in s.raw:
-                    users_of.setdefault(memories.add(x), []).append((v, s))
-        sizes = memories.settle(users_of, own)
-        merged: dict[int, list[tuple[Vertex, SavedArray]]] = {}
-        for key, users in users_of.items():
-            merged.setdefault(memories.root(key), []).extend(users)
-        named = {memories.root(key): name for key, name in own.items()}
-        entries = [(_kept(users, sizes[key], named, key), users) for key, users in merged.items()]
-        self.memories = sorted((kept for kept, _ in entries), key=lambda k: -k.nbytes)
+        self.packed = sum(s.packed and not s.raw for v in graph.operations for s in v.saved)
+        leaves = [(v, x) for v in graph.leaves for x in arrays(_variable(v))]
+        uses = [(v, s, x) for v in graph.operations for s in v.saved for x in s.raw]
+        memory_of, sizes = _memories([*(x for _, x in leaves), *(x for *_, x in uses)])
+        names = {memory_of[id(x)]: v.param or "leaf" for v, x in leaves}
+        users: dict[int, list[tuple[Vertex, SavedArray]]] = {}
+        for v, s, x in uses:
+            users.setdefault(memory_of[id(x)], []).append((v, s))
+        entries = [
+            (_kept(pairs, sizes[memory], names.get(memory)), pairs[0][0])
+            for memory, pairs in users.items()
+        ]
+        self.memories = sorted((memory for memory, _ in entries), key=lambda m: -m.nbytes)
         self.leaves, self.constants, self.intermediates = (
-            sum(k.nbytes for k in self.memories if k.kind == kind)
+            sum(m.nbytes for m in self.memories if m.kind == kind)
             for kind in ("leaf", "constant", "intermediate")
         )
         self.total = self.leaves + self.constants + self.intermediates
-        self.leaf_bytes = sum(nbytes(x) for v in graph.leaves for x in _raws(v.node.variable))  # type: ignore[attr-defined, misc]
+        self.leaf_bytes = sum(nbytes(x) for _, x in leaves)
         self.by_operation = _shares(entries, lambda v: v.name)
         self.by_line = _shares(entries, lambda v: str(v.site) if v.site else ENABLE)
         self.checkpointing = _checkpointing(
-            graph,
-            [(users[0][0].number, k.nbytes) for k, users in entries if k.kind == "intermediate"],
+            graph, [(v.number, m.nbytes) for m, v in entries if m.kind == "intermediate"]
         )
 
     @entry
@@ -170,21 +164,16 @@ class MemoryReport:
             rows = [
                 (s.where, size(s.nbytes), f"{s.arrays:,}", f"{s.operations:,}") for s in shares[:12]
             ]
-            lines += ["", *_table((title, "bytes", "arrays", "operations"), rows)]
+            lines += _table((title, "bytes", "arrays", "operations"), rows, {1, 2, 3})
         alike = Counter(
-            (described(Output(k.shape, k.dtype)), k.nbytes, k.param or k.kind, _users(k))
+            (described(Output(k.shape, k.dtype)), size(k.nbytes), k.param or k.kind, _users(k))
             for k in self.memories
         )
-        lines += [
-            "",
-            *_table(
-                ("largest", "bytes", "how many", "what", "kept by"),
-                [
-                    (shape, size(n), f"{times:,}", what, users)
-                    for (shape, n, what, users), times in list(alike.items())[:8]
-                ],
-            ),
+        largest = [
+            (shape, total, f"{times:,}", what, users)
+            for (shape, total, what, users), times in list(alike.items())[:8]
         ]
+        lines += _table(("largest", "bytes", "how many", "what", "kept by"), largest, {1, 2})
         lines += [
             "",
             f"With checkpoint in {counted(c.segments, 'segment')} of about equal bytes, about "
@@ -205,115 +194,58 @@ def _users(k: Kept) -> str:
     return text + (f" at {k.site.short}" if k.site else "")
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [head, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    numeric = [
-        i > 0 and name in ("bytes", "arrays", "operations", "how many")
-        for i, name in enumerate(head)
-    ]
-    text = [
-        "  ".join(
-            c.rjust(w) if right else c.ljust(w)
-            for c, w, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
-    return [text[0], "-" * len(text[0]), *text[1:]]
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
+    title, *lines = aligned([head, *rows], right)
+    return ["", title, "-" * len(title), *lines]
 
 
-def _kept(
-    users: list[tuple[Vertex, SavedArray]], nbytes_: int, leaves: dict[int, str | None], key: int
-) -> Kept:
+def _kept(users: list[tuple[Vertex, SavedArray]], size: int, leaf: str | None) -> Kept:
     v, s = users[0]
-    kind = (
-        "leaf"
-        if key in leaves
-        else "intermediate"
-        if any(s.origin in ("input", "output") for _, s in users)
-        else "constant"
-    )
-    return Kept(
-        nbytes_,
-        s.shape,
-        s.dtype,
-        s.name,
-        tuple(v.name for v, _ in users),
-        v.site,
-        kind,
-        leaves.get(key),
-    )
+    kind = "constant"
+    if leaf is not None:
+        kind = "leaf"
+    elif any(s.origin in ("input", "output") for _, s in users):
+        kind = "intermediate"
+    names = tuple(v.name for v, _ in users)
+    return Kept(size, s.shape, s.dtype, s.name, names, v.site, kind, leaf)
 
 
-def _shares(
-    entries: Sequence[tuple[Kept, list[tuple[Vertex, SavedArray]]]], name: Callable[[Vertex], str]
-) -> list[Share]:
-    counts: dict[str, list[tuple[int, int]]] = {}
-    for kept, users in entries:
-        v = users[0][0]
-        counts.setdefault(name(v), []).append((kept.nbytes, v.number))
+def _shares(entries: Sequence[tuple[Kept, Vertex]], name: Callable[[Vertex], str]) -> list[Share]:
+    """Return the memories by a name of the operation that kept them first."""
+    groups: dict[str, list[tuple[Kept, Vertex]]] = {}
+    for memory, v in entries:
+        groups.setdefault(name(v), []).append((memory, v))
     shares = [
-        Share(where, sum(n for n, _ in kept), len(kept), len({number for _, number in kept}))
-        for where, kept in counts.items()
+        Share(where, sum(m.nbytes for m, _ in group), len(group), len({v.number for _, v in group}))
+        for where, group in groups.items()
     ]
     return sorted(shares, key=lambda s: (-s.nbytes, s.where))
 
 
-class _Memories:
-    """The memories of arrays: arrays with one base, or with overlapping addresses, share one."""
+def _variable(leaf: Vertex) -> Any:
+    assert isinstance(leaf.node, AccumulateGrad)
+    return leaf.node.variable
 
-    def __init__(self) -> None:
-        self.keys: dict[Hashable, int] = {}
-        self.bounds: list[tuple[int, int] | None] = []
-        self.sizes: list[int] = []
-        self.alive: list[Any] = []  # keeps each array alive, so that its id stays unique
-        self.parent: list[int] = []
-        self.known: dict[int, int] = {}
 
-    def add(self, x: Any) -> int:
-        """Return the number of an array's memory."""
-        seen = self.known.get(id(x))
-        if seen is not None:
-            return seen
-        base = _base(x)
-        key = self.keys.setdefault(id(base), len(self.sizes))
-        if key == len(self.sizes):
-            self.sizes.append(nbytes(base))
-            self.bounds.append(_bounds(base))
-            self.parent.append(key)
-            self.alive.append(base)
-        self.known[id(x)] = key
-        self.alive.append(x)
-        return key
+def _memories(raws: Iterable[Any]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the memory of each array, by the array's id, and the bytes of each memory.
 
-    def root(self, key: int) -> int:
-        while self.parent[key] != key:
-            key = self.parent[key]
-        return key
-
-    def settle(self, *wanted: Iterable[int]) -> dict[int, int]:
-        """Merge memories whose addresses overlap, and return the bytes of each memory."""
-        spans = sorted(
-            (b[0], b[1], key) for key, b in enumerate(self.bounds) if b is not None and b[0] < b[1]
-        )
-        sizes = dict(enumerate(self.sizes))
-        start = end = last = -1
-        for low, high, key in spans:
-            if low < end:
-                self.parent[key] = last
-                end = max(end, high)
-            else:
-                start, end, last = low, high, key
-            sizes[last] = (
-                max(
-                    self.sizes[last],
-                    self.sizes[key],
-                    min(end - start, sizes[last] + self.sizes[key]),
-                )
-                if key != last
-                else self.sizes[key]
-            )
-        return sizes
+    Arrays with one base, or with overlapping addresses, share a memory.
+    """
+    bases = {id(x): _base(x) for x in raws}
+    memories = {id(base): base for base in bases.values()}
+    sizes = {key: nbytes(base) for key, base in memories.items()}
+    shared = {key: key for key in memories}
+    spans = [(b, key) for key, x in memories.items() if (b := _bounds(x)) and b[0] < b[1]]
+    start = end = last = -1
+    for (low, high), key in sorted(spans):
+        if low < end:
+            shared[key] = last
+            end = max(end, high)
+            sizes[last] = max(sizes[last], sizes[key], min(end - start, sizes[last] + sizes[key]))
+        else:
+            start, end, last = low, high, key
+    return {x: shared[id(base)] for x, base in bases.items()}, sizes
 
 
 def _base(x: Any) -> Any:
@@ -344,20 +276,19 @@ def _checkpointing(graph: Graph, intermediates: list[tuple[int, int]]) -> Checkp
     operations = graph.operations
     now = sum(n for _, n in intermediates)
     segments = max(1, ceil(sqrt(len(operations))))
-    if not operations or not now:
+    if not now:
         return Checkpointing(segments, 0, 0, now)
-    own: dict[int, int] = {}
+    bytes_of: Counter[int] = Counter()
     for number, n in intermediates:
-        own[number] = own.get(number, 0) + n
+        bytes_of[number] += n
     segment: dict[int, int] = {}
+    kept = [0] * segments
     total = 0
     for v in operations:
-        total += own.get(v.number, 0)
+        total += bytes_of[v.number]
         segment[v.number] = min(segments - 1, max(0, ceil(total * segments / now) - 1))
-    kept = [0] * segments
-    for number, n in own.items():
-        kept[segment[number]] += n
-    mean = now // max(1, len(intermediates))
+        kept[segment[v.number]] += bytes_of[v.number]
+    mean = now // len(intermediates)
     between = sum(
         _passing(v, mean)
         for v in operations

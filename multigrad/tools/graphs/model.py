@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from ...core.element import SCALARS
@@ -22,12 +23,12 @@ from ...core.graph import (
     version_at,
     versions,
 )
-from ...core.level import Layer
 from ...core.tensor import Tensor
 from ...custom.kept import FunctionCtx
 from ...custom.node import Slot
 from ...dispatch.names import meanings
 from ...memory import saved as _saved
+from ..profiler.memory import arrays
 from .provenance import Output, Site, dtype_name, note_of, output_of
 
 ARGUMENT = "argument of a checkpoint"
@@ -139,12 +140,10 @@ def kind_of(v: Vertex) -> str:
     if isinstance(v.node, CustomNode):
         return "own derivative"
     op = v.node.rule.op
-    if op.kind in ("elementwise", "multilinear"):
-        return (
-            "elementwise"
-            if op.kind == "elementwise" or op.chapter == "elementwise"
-            else "linear algebra"
-        )
+    if op.kind == "elementwise":
+        return "elementwise"
+    if op.kind == "multilinear":
+        return "elementwise" if op.chapter == "elementwise" else "linear algebra"
     if op.kind == "linear" and op.chapter in ("linear_algebra", "linalg"):  # transposes, diagonals
         return "shape and indexing"
     return _CHAPTERS.get(op.chapter, "other")
@@ -161,12 +160,7 @@ def nbytes(x: Any) -> int:
     reported = getattr(x, "nbytes", None)
     if isinstance(reported, int):
         return reported
-    size = 1
-    for n in x.shape:
-        if n is None:
-            return 0
-        size *= n
-    return size * itemsize(x.dtype)
+    return 0 if None in x.shape else prod(x.shape) * itemsize(x.dtype)
 
 
 def itemsize(dtype: Any) -> int:
@@ -174,29 +168,18 @@ def itemsize(dtype: Any) -> int:
     reported = getattr(dtype, "itemsize", None)
     if isinstance(reported, int):
         return reported
-    name = dtype_name(dtype)
-    bits = name.lstrip("abcdefghijklmnopqrstuvwxyz")
+    bits = dtype_name(dtype).lstrip("abcdefghijklmnopqrstuvwxyz")
     return int(bits) // 8 if bits.isdigit() else 1
 
 
-def tensors_of(given: Any, what: str) -> list[Tensor]:
+def tensors_of(argument: Any, tool: str) -> list[Tensor]:
     """Return the Tensors in the argument of a tool: a Tensor, or a sequence of them."""
-    tensors = (
-        [given]
-        if isinstance(given, Tensor)
-        else list(given)
-        if isinstance(given, (list, tuple))
-        else None
-    )
+    tensors = list(argument) if isinstance(argument, (list, tuple)) else [argument]
     if not tensors or not all(isinstance(t, Tensor) for t in tensors):
-        kind = (
-            type(given).__name__
-            if tensors is None
-            else "an empty sequence"
-            if not tensors
-            else "a sequence with other objects"
-        )
-        raise TypeError(f"{what} takes a Tensor or a sequence of Tensors, not {kind}")
+        kind = type(argument).__name__
+        if isinstance(argument, (list, tuple)):
+            kind = "a sequence with other objects" if tensors else "an empty sequence"
+        raise TypeError(f"{tool} takes a Tensor or a sequence of Tensors, not {kind}")
     for t in tensors:
         t._check()
     return tensors
@@ -222,40 +205,31 @@ def named(params: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
         )
 
 
-def names_of(params: Any) -> dict[int, str]:
-    """Return the names that `params` gives to leaves, by the id of the leaf's node."""
-    return {
-        id(leaf): name
-        for name, t in named(params)
-        if (leaf := getattr(t, "_leaf", None)) is not None
-    }
-
-
 def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
-    """Return the graph behind these Tensors, without recursion, so of any depth."""
-    names = names_of(params)
+    """Return the graph behind these Tensors, without recursion, so of any depth.
+
+    params  names of leaves: a dictionary of Tensors, nested or not, or a sequence of them
+    """
+    leaves = ((name, getattr(t, "_leaf", None)) for name, t in named(params))
+    names = {id(leaf): name for name, leaf in leaves if leaf is not None}
     nodes: dict[int, Node] = {}
-    stack = [_owner(t._node) for t in tensors if t._node is not None]
+    stack = [owner_of(t._node) for t in tensors if t._node is not None]
     while stack:
         node = stack.pop()
-        if id(node) in nodes:
-            continue
-        nodes[id(node)] = node
-        stack.extend(_owner(p) for p in _next(node))
-    order = sorted(nodes.values(), key=lambda n: n.seq)
-    order = [n for n in order if type(n) is AccumulateGrad] + [
-        n for n in order if type(n) is not AccumulateGrad
-    ]
+        if id(node) not in nodes:
+            nodes[id(node)] = node
+            stack += map(owner_of, _parents(node))
+    order = sorted(nodes.values(), key=lambda n: (type(n) is not AccumulateGrad, n.seq))
     numbers = {id(n): i for i, n in enumerate(order)}
     vertices = [_vertex(i, n, numbers, names) for i, n in enumerate(order)]
     roots: list[tuple[int | None, int, Output]] = []
     for t in tensors:
-        at = None if t._node is None else numbers[id(_owner(t._node))]
+        at = None if t._node is None else numbers[id(owner_of(t._node))]
         like = output_of(t)
         assert like is not None
         roots.append((at, t.output_nr, like))
         if at is not None:
-            _put(vertices[at], t.output_nr, like)
+            _put(vertices[at], t.output_nr, *like)
     _infer(vertices)
     children: list[list[int]] = [[] for _ in vertices]
     for v in vertices:
@@ -264,33 +238,27 @@ def collect(tensors: Sequence[Tensor], params: Any = None) -> Graph:
     return Graph(vertices, roots, children)
 
 
-def _owner(node: Node) -> Node:
+def owner_of(node: Node) -> Node:
+    """Return the node itself, or the node of which it is an output."""
     owner: Node = node.next if type(node) is OutputNode else node
     return owner
 
 
-def _next(node: Node) -> tuple[Node, ...]:
+def _parents(node: Node) -> tuple[Node, ...]:
     parents: tuple[Node, ...] = node.next if isinstance(node.next, tuple) else (node.next,)
     return parents
 
 
 def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, str]) -> Vertex:
     parents = tuple(
-        (numbers[id(_owner(p))], p.number if type(p) is OutputNode else 0) for p in _next(node)
+        (numbers[id(owner_of(p))], p.number if type(p) is OutputNode else 0) for p in _parents(node)
     )
-    v = Vertex(
-        number,
-        node,
-        node.name(),
-        parents,
-        [None] * (len(node.picks) if isinstance(node, MultiNode) else 1),
-        [],
-    )
+    outputs = len(node.picks) if isinstance(node, MultiNode) else 1
+    v = Vertex(number, node, node.name(), parents, [None] * outputs, [])
     note = note_of(node)
     if note is not None:
         v.site, v.labels = note.site, note.labels
-        for i, like in enumerate(note.outputs[: len(v.outputs)]):
-            v.outputs[i] = like
+        v.outputs[: len(note.outputs)] = note.outputs[:outputs]
     if type(node) is AccumulateGrad:
         leaf = node.variable
         v.param = names.get(id(node))
@@ -298,20 +266,17 @@ def _vertex(number: int, node: Node, numbers: dict[int, int], names: dict[int, s
             v.outputs[0] = output_of(leaf)
             v.version = leaf._version
     else:
-        v.saved = list(
-            {
-                (s.name, *map(id, s.raw)) if s.name is ARGUMENT else id(s): s
-                for s in saved_by(node)
-            }.values()
-        )
-        v.freed = _is_freed(node)
+        # several arrays may be recomputed from one argument of a checkpoint
+        saved = {
+            (s.name, *map(id, s.raw)) if s.name is ARGUMENT else id(s): s for s in saved_by(node)
+        }
+        v.saved = list(saved.values())
+        stored = node.ctx._slots if isinstance(node, CustomNode) else _saved.stored(node)
+        v.freed = stored is None
     return v
 
 
-def _is_freed(node: Node) -> bool:
-    if isinstance(node, CustomNode):
-        return node.ctx._slots is None
-    return _saved.stored(node) is None
+# ----- Saved arrays -----
 
 
 def saved_by(node: Node) -> Iterator[SavedArray]:
@@ -319,141 +284,111 @@ def saved_by(node: Node) -> Iterator[SavedArray]:
     if isinstance(node, CustomNode):
         yield from _saved_by_function(node)
         return
-    values = _saved.stored(node)
-    if not values:
-        return
     rule = node.rule
-    at = iter(_saved.tracked(node))
-    for name, source, value in zip(rule.plan, rule.sources, values, strict=True):
+    cells = iter(_saved.tracked(node))
+    for name, source, value in zip(rule.plan, rule.sources, _saved.stored(node) or ()):
         if source is None:
             if rule.op.roles.get(name) == "plain":
-                yield from (_saved_array(name, (x,), "index", x) for x in _raws(value))
+                yield from (_saved_array(name, (x,), "index", x) for x in arrays(value))
             continue
-        cell = next(at, None)
-        if isinstance(value, tuple):
-            several = list(cell) if isinstance(cell, tuple) else [cell] * len(value)
-            origins = (
-                source
-                if source and isinstance(source[0], tuple)
-                else [("out", i) for i in range(len(value))]
-            )
-            for i, (x, s) in enumerate(zip(value, origins, strict=True)):
-                yield from _one(
-                    f"{name}[{i}]", x, s, several[i] if i < len(several) else None, node.seq
-                )
-        else:
-            yield from _one(name, value, source, cell, node.seq)
+        cell = next(cells, None)
+        if not isinstance(value, tuple):
+            yield from _one(name, value, _origin(source), cell, node.seq)
+            continue
+        of_each = isinstance(source[0], tuple) if source else False
+        for i, x in enumerate(value):
+            origin = _origin(source[i]) if of_each else "output"
+            part = cell[i] if isinstance(cell, tuple) and i < len(cell) else cell
+            yield from _one(f"{name}[{i}]", x, origin, part, node.seq)
 
 
-def _one(name: str, value: Any, source: Any, cell: Any, seq: int) -> Iterator[SavedArray]:
-    origin = "output" if source[0] == "out" else "constant" if source[1] is None else "input"
-    if isinstance(value, _saved.Saved) and value.keeper is not None:
-        raw = tuple(x for part in value.parts for x in _raws(part.data))
-        one = raw[0] if len(raw) == 1 and value.shell is None else None
-        # a checkpoint keeps the arguments from which it recomputes the array
-        sources = {
-            id(x): (x, recorded)
-            for part in value.parts
-            for data, recorded in value.keeper.sources(part)
-            for x in _raws(data)
-        }
-        for x, recorded in sources.values():
-            yield _saved_array(ARGUMENT, (x,), "input" if recorded else "constant", x, packed=True)
-        if raw or not sources:
-            yield _saved_array(name, raw, origin, one, packed=True)
-        return
+def _origin(source: tuple[str, Any]) -> str:
+    return "output" if source[0] == "out" else "constant" if source[1] is None else "input"
+
+
+def _one(name: str, value: Any, origin: str, cell: Any, seq: int) -> Iterator[SavedArray]:
     if isinstance(value, _saved.Saved):
+        if value.keeper is not None:
+            yield from _with_keeper(name, value, origin)
+            return
         value, cell = value.data, value.cell
     if type(value) in SCALARS or not hasattr(value, "dtype"):
         return
     now = expected = 0
     for c in flat_cells(cell) if cell else ():
         now, expected = versions(c), version_at(c, seq)[0]
-    raw = tuple(_raws(value))
+    raw = tuple(arrays(value))
     yield _saved_array(name, raw, origin, value, version=now, expected=expected)
+
+
+def _with_keeper(name: str, value: _saved.Saved, origin: str) -> Iterator[SavedArray]:
+    """Yield what a keeper, such as hooks or a checkpoint, has of a saved array."""
+    raw = tuple(x for part in value.parts for x in arrays(part.data))
+    # a checkpoint keeps the arguments from which it recomputes the array
+    sources = {
+        id(x): (x, recorded)
+        for part in value.parts
+        for data, recorded in value.keeper.sources(part)
+        for x in arrays(data)
+    }
+    for x, recorded in sources.values():
+        yield _saved_array(ARGUMENT, (x,), "input" if recorded else "constant", x, packed=True)
+    if raw or not sources:
+        like = raw[0] if len(raw) == 1 and value.shell is None else None
+        yield _saved_array(name, raw, origin, like, packed=True)
 
 
 def _saved_array(
     name: str, raw: tuple[Any, ...], origin: str, like: Any, **more: Any
 ) -> SavedArray:
     """Return what is saved, with the shape and the dtype of `like`; None if they are unknown."""
-    shape, dtype = (None, None) if like is None else (tuple(like.shape), dtype_name(like.dtype))
-    return SavedArray(name, raw, origin, shape, dtype, **more)
+    return SavedArray(name, raw, origin, *(_output(like) or (None, None)), **more)
 
 
 def _saved_by_function(node: CustomNode) -> Iterator[SavedArray]:
     slot: Slot | None
     for i, slot in enumerate(node.ctx._slots or ()):
-        if slot is None:
-            continue
-        origin = (
-            "output"
-            if isinstance(slot.source, int)
-            else "constant"
-            if slot.source is None
-            else "input"
-        )
-        yield from _one(
-            f"saved_tensors[{i}]",
-            slot.saved,
-            ("out" if origin == "output" else "in", None if origin == "constant" else 0),
-            None,
-            node.ctx._seq,
-        )
+        if slot is not None:
+            origin = _origin(("out" if isinstance(slot.source, int) else "in", slot.source))
+            yield from _one(f"saved_tensors[{i}]", slot.saved, origin, None, node.ctx._seq)
     for name, x in vars(node.ctx).items():  # attributes set by forward, which no pass frees
-        raw = () if hasattr(FunctionCtx, name) else tuple(_raws(x))
+        raw = () if hasattr(FunctionCtx, name) else tuple(arrays(x))
         if raw:
             like = x if len(raw) == 1 and not isinstance(x, (tuple, list)) else None
-            made = isinstance(x, Tensor) and x._node is not None
-            yield _saved_array(f"ctx.{name}", raw, "input" if made else "constant", like)
+            recorded = isinstance(x, Tensor) and x._node is not None
+            yield _saved_array(f"ctx.{name}", raw, "input" if recorded else "constant", like)
 
 
-def _raws(value: Any) -> Iterator[Any]:
-    """Yield the raw arrays in a value.
-
-    The value may be a layer with its tangents, a tuple, an indexing key, or the result of a hook.
-    """
-    stack = [value]
-    while stack:
-        x = stack.pop()
-        if isinstance(x, Layer):
-            stack += [x._array, getattr(x, "_tangent", None)]
-        elif isinstance(x, (tuple, list)):
-            stack += reversed(x)
-        elif type(x) not in SCALARS and hasattr(x, "dtype") and hasattr(x, "shape"):
-            yield x
+# ----- Inference of the shapes and dtypes of outputs that were not recorded -----
 
 
-# Inference of the shapes and dtypes of outputs that were not recorded
-
-
-def _put(v: Vertex, number: int, like: Output) -> None:
+def _put(v: Vertex, number: int, shape: Any, dtype: Any) -> None:
     if number < len(v.outputs):
-        known = v.outputs[number]
-        v.outputs[number] = (
-            like
-            if known is None
-            else Output(
-                known.shape if like.shape is None else like.shape, known.dtype or like.dtype
-            )
+        before = v.outputs[number] or Output(None, None)
+        v.outputs[number] = Output(
+            before.shape if shape is None else tuple(shape),
+            before.dtype or (None if dtype is None else dtype_name(dtype)),
         )
+
+
+def _output(x: Any) -> Output | None:
+    """Return the shape and dtype of an array, None for any other object."""
+    array = hasattr(x, "dtype") and hasattr(x, "shape")
+    return Output(tuple(x.shape), dtype_name(x.dtype)) if array else None
 
 
 def _infer(vertices: list[Vertex]) -> None:
     for v in reversed(vertices):
-        if not v.leaf and not isinstance(v.node, CustomNode):
-            _from_rule(v, vertices)
-        elif isinstance(v.node, CustomNode):
+        if isinstance(v.node, CustomNode):
             for i, out in enumerate(v.node.ctx._outs):
                 if out is not None:
-                    _put(v, i, Output(out[1], dtype_name(out[0].dtype)))
+                    _put(v, i, out[1], out[0].dtype)
+        elif not v.leaf:
+            _from_rule(v, vertices)
     for v in vertices:
         if not v.leaf and v.outputs[0] is None and _alike(v):
-            known = next(
-                (o for n, i in v.parents if (o := vertices[n].outputs[i]) is not None), None
-            )
-            if known is not None:
-                v.outputs[0] = known
+            outputs = (vertices[number].outputs[i] for number, i in v.parents)
+            v.outputs[0] = next((o for o in outputs if o is not None), None)
 
 
 def _alike(v: Vertex) -> bool:
@@ -468,33 +403,29 @@ def _alike(v: Vertex) -> bool:
 
 
 def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
+    """Infer the output of an operation, and those of its parents, from what it saves."""
     rule = v.node.rule
-    values = _saved.stored(v.node) or (None,) * len(rule.plan)
-    kept = dict(zip(rule.plan, values, strict=True))
+    saved = dict(zip(rule.plan, _saved.stored(v.node) or ()))
     for number, name in enumerate(rule.op.outputs or ("ans",)):
-        x: Any = kept.get(name)
-        if hasattr(x, "dtype") and hasattr(x, "shape"):
-            _put(v, number, Output(tuple(x.shape), dtype_name(x.dtype)))
+        like = _output(saved.get(name))
+        if like is not None:
+            _put(v, number, *like)
+    alike = v.outputs[0] if _alike(v) else None
     arguments = [
-        (a, i)
-        for a, need in zip(rule.op.arrays, rule.needs, strict=True)
+        (name, i)
+        for name, need in zip(rule.op.arrays, rule.needs, strict=True)
         for i, n in (enumerate(need) if isinstance(need, tuple) else [(None, need)])
         if n
     ]
-    alike = v.outputs[0] if _alike(v) else None
     for (name, i), (parent, output) in zip(arguments, v.parents, strict=False):
-        x = _part(kept.get(name), i)
-        array = hasattr(x, "dtype") and hasattr(x, "shape")
-        shape = x.shape if array else _part(kept.get(f"{name}_shape"), i)
-        dtype = x.dtype if array else _part(kept.get(f"{name}_dtype"), i)
+        shape, dtype = _output(_part(saved.get(name), i)) or (
+            _part(saved.get(f"{name}_shape"), i),
+            _part(saved.get(f"{name}_dtype"), i),
+        )
         if shape is not None or dtype is not None:
-            known = (
-                None if shape is None else tuple(shape),
-                None if dtype is None else dtype_name(dtype),
-            )
-            _put(vertices[parent], output, Output(*known))
+            _put(vertices[parent], output, shape, dtype)
         elif alike is not None:
-            _put(vertices[parent], output, alike)
+            _put(vertices[parent], output, *alike)
 
 
 def _part(x: Any, i: int | None) -> Any:

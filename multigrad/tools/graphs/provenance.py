@@ -11,7 +11,7 @@ import copy
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -50,16 +50,11 @@ _here = ""
 
 def shown(file: str) -> str:
     """Return the name of a file, or of a notebook cell, for a message."""
-    return _cell(file) or file.removeprefix(_here)
-
-
-def _cell(file: str) -> str:
-    """Return `Cell In[3]` if IPython runs that cell under this file name."""
     ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
     compiler = getattr(ask() if callable(ask) else None, "compile", None)
     name = getattr(compiler, "format_code_name", None)  # since IPython 8
-    parts = name(file) if callable(name) else None
-    return " ".join(parts) if parts else ""
+    cell = name(file) if callable(name) else None  # ("Cell", "In[3]") if IPython runs it
+    return " ".join(cell) if cell else file.removeprefix(_here)
 
 
 def shown_from(folder: str) -> str:
@@ -103,9 +98,16 @@ def skipped() -> tuple[str, ...]:
     return prefixes
 
 
+def frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and its callers, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def site(frame: FrameType | None, skip: tuple[str, ...]) -> Site | None:
     """Return the innermost place in a file whose name starts with none of `skip`."""
-    while frame is not None:
+    while frame is not None:  # `frames` would cost more than the rest
         code = frame.f_code
         if not code.co_filename.startswith(skip):
             return Site(code.co_filename, frame.f_lineno, code.co_qualname)
@@ -158,7 +160,7 @@ class _Block:
 
     __slots__ = ("name", "number", "open")
 
-    def __init__(self, name: str | None, number: int = 0) -> None:
+    def __init__(self, name: str | None, number: int) -> None:
         self.name, self.number, self.open = name, number, True
 
     def end(self) -> None:
@@ -180,19 +182,19 @@ class _Notes(Observer):
     A context has one: entering or leaving a block replaces it.
 
     lines  whether source lines are recorded
-    known  the token in `_ended` when all blocks were open
+    token  the token in `_ended` when all blocks were open
     plain  the same token if no source lines are recorded, otherwise None
     """
 
-    __slots__ = ("blocks", "known", "labels", "lines", "plain")
+    __slots__ = ("blocks", "labels", "lines", "plain", "token")
     events = frozenset({NODE})
 
     def __init__(self, blocks: Sequence[_Block]) -> None:
-        self.known = _ended[0]
+        self.token = _ended[0]
         self.blocks = tuple(b for b in blocks if b.open)
         self.labels = tuple((b.name, b.number) for b in self.blocks if b.name is not None)
         self.lines = any(b.name is None for b in self.blocks)
-        self.plain = None if self.lines else self.known
+        self.plain = None if self.lines else self.token
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if operands and self.plain is _ended[0] and type(result) is Tensor:
@@ -208,7 +210,7 @@ class _Notes(Observer):
             self.recorded(node, operands, result)
 
     def _note(self, node: Node, result: Any) -> None:
-        if self.known is not _ended[0]:
+        if self.token is not _ended[0]:
             put(self.blocks)
         current = in_force()
         if current is not None:
@@ -231,11 +233,11 @@ def put(blocks: Sequence[_Block]) -> None:
 
 def noted(node: Node) -> Note | None:
     """Return the provenance of a node that `label`, `record_lines` or the report recorded."""
-    known = getattr(node, "noted", {})
-    note = known.get(NOTE)
+    recorded = getattr(node, "noted", {})
+    note = recorded.get(NOTE)
     if type(note) is tuple:
         labels, elem, shape = note
-        note = known[NOTE] = Note(None, labels, (Output(tuple(shape), dtype_name(elem.dtype)),))
+        note = recorded[NOTE] = Note(None, labels, (Output(tuple(shape), dtype_name(elem.dtype)),))
     return note
 
 
@@ -257,9 +259,10 @@ class _Noting:
 
     def __init__(self) -> None:
         self._entered: list[_Block] = []
+        self._number = 0  # the number of the call, for a decorated function
 
     def _block(self) -> _Block:
-        raise NotImplementedError
+        return _Block(getattr(self, "name", None), self._number or next(_numbers))
 
     def __enter__(self) -> Self:
         block = self._block()
@@ -309,9 +312,6 @@ class record_lines(_Noting):
     coroutine function runs; for a generator function, while one of its steps runs.
     """
 
-    def _block(self) -> _Block:
-        return _Block(None)
-
     def __call__(self, function: F) -> F:
         return each_call(function, record_lines)  # type: ignore[return-value]
 
@@ -332,10 +332,6 @@ class label(_Noting):
             )
         super().__init__()
         self.name = name
-        self._number = 0  # the number of the call, for a decorated function
-
-    def _block(self) -> _Block:
-        return _Block(self.name, self._number or next(_numbers))
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]

@@ -7,7 +7,8 @@ from collections import defaultdict
 from typing import Any, TextIO
 
 from ...tracebacks import entry
-from .drawing import GraphPicture, counted, draw, readable, size, titled
+from ..tables import counted, size
+from .drawing import GraphPicture, draw, readable, titled
 from .folding import Box, described
 from .model import bytes_kept, tensors_of
 
@@ -83,19 +84,13 @@ def _lines(picture: GraphPicture, depth: int | None) -> list[str]:
             hidden += 1
             lines.append(f"{indent}└─ …")
             continue
-        if len(below) == 1:
-            stack.append((below[0], indent, indent, level + 1))
-        for k, n in reversed(list(enumerate(below))):
-            if len(below) > 1:
-                last = k == len(below) - 1
-                stack.append(
-                    (
-                        n,
-                        indent + ("└─ " if last else "├─ "),
-                        indent + ("   " if last else "│  "),
-                        level + 1,
-                    )
-                )
+        leads = (
+            [("", "")]
+            if len(below) == 1
+            else [("├─ ", "│  ")] * (len(below) - 1) + [("└─ ", "   ")]
+        )
+        for n, (lead, more) in reversed(list(zip(below, leads, strict=False))):
+            stack.append((n, indent + lead, indent + more, level + 1))
     if hidden:
         lines.append(f"({counted(hidden, 'place')} where the depth of {depth} ends)")
     return lines
@@ -106,14 +101,11 @@ def _line(box: Box, number: int | None, inline: list[str], again: bool) -> str:
     if box.kind == "output":
         return f"{text}: {'; '.join(box.rows)}"
     v = box.members[0]
-    parts = [
-        counted(len(box.members), "operation")
-        if box.kind == "group"
-        else "; ".join(described(o) for o in v.outputs)
-    ]
-    kept = bytes_kept(box.members)
-    if kept:
-        parts.append(f"keeps {size(kept)}")
+    parts = ["; ".join(map(described, v.outputs))]
+    if box.kind == "group":
+        parts = [counted(len(box.members), "operation")]
+    if total := bytes_kept(box.members):
+        parts.append(f"keeps {size(total)}")
     if v.site:
         parts.append(v.site.short)
     if again:

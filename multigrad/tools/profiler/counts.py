@@ -15,7 +15,7 @@ from ...core.tensor import element_of, strip, wrap
 from ...layers.batched import Batched
 from ...observe import Call
 from ...registry import Op, per_operation
-from . import FORWARD
+from . import BACKWARD, FORWARD
 from . import flops as formulas
 from .memory import arrays
 
@@ -34,23 +34,14 @@ def _defaults(op: Op) -> dict[str, Any]:
     }
 
 
-def given(call: Call) -> dict[str, Any]:
+def arguments_of(call: Call) -> dict[str, Any]:
     """Return the arguments of an operation by name, defaults included."""
     assert call.op is not None
-    values, order, args = _defaults(call.op).copy(), call.order, call.args
-    # *arrays
-    if len(args) > len(order) or (
-        order
-        and args
-        and call.op.roles[order[0]] == "arrays"
-        and not isinstance(args[0], (list, tuple))
-    ):
-        values[order[0]] = args
-    else:
-        values.update(zip(order, args, strict=False))
-    if call.kwargs:
-        values.update(call.kwargs)
-    return values
+    order, args = call.order, call.args
+    starred = order and args and call.op.roles[order[0]] == "arrays"  # *arrays
+    if len(args) > len(order) or (starred and not isinstance(args[0], (list, tuple))):
+        args = [args]
+    return {**_defaults(call.op), **dict(zip(order, args, strict=False)), **call.kwargs}
 
 
 def _batches(x: Any) -> dict[int, int]:
@@ -71,34 +62,28 @@ def flops(call: Call, result: Any) -> int:
 
     All examples of a batch are included; those of a tangent are not.
     """
-    if call.op is None or not formulas.known(call.op.name):
+    if call.op is None or call.op.name not in formulas.COUNTED:
         return 0
-    values = given(call)
+    values = arguments_of(call)
     shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}
     results = [
-        x for x in (result if isinstance(result, (tuple, list)) else (result,)) if is_array(x)
+        x for x in (result if isinstance(result, (tuple, list)) else [result]) if is_array(x)
     ]
     levels: dict[int, int] = {}
     for x in results:
-        levels.update(_batches(x))
-    examples = (
-        {n: prod(_batches(values[n]).values()) for n in shapes} | {"": prod(levels.values())}
-        if levels
-        else {}
-    )
-    inner = next((x for v in values.values() for x in arrays(v)), None)
-    library = None if inner is None else library_of(inner)
-    complex_ = (
-        library is not None
-        and inner is not None
-        and library.xp.isdtype(inner.dtype, "complex floating")
-    )
-    return formulas.count(
-        call.op.name, values, shapes, tuple(tuple(x.shape) for x in results), complex_, examples
-    )
+        levels |= _batches(x)
+    examples = {}
+    if levels:
+        examples = {n: prod(_batches(values[n]).values()) for n in shapes}
+        examples[""] = prod(levels.values())
+    inner: Any = next(iter(arrays(values)), None)
+    library = library_of(inner)
+    complex_ = library is not None and library.xp.isdtype(inner.dtype, "complex floating")
+    outs = tuple(tuple(x.shape) for x in results)
+    return formulas.count(call.op.name, values, shapes, outs, complex_, examples)
 
 
-def wanted_gradients(node: Any) -> int:
+def gradients_of_product(node: Any) -> int:
     """Return how many gradients a node of a product computes, 0 for any other node.
 
     The gradient with respect to one factor takes as many operations as the product.
@@ -141,13 +126,12 @@ def _lifted(x: Any) -> Any:
     return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
 
 
-def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
+def count_once(events: Sequence[Any]) -> None:
     """Remove from each event the operations that an event around it already counts.
 
     An operation counts for all that carries it out; the operations in the rule of its tangent are
     added. If the profiler saw the rule of a product's node, the node counts what the rule calls,
-    instead of the estimate. `products`: these nodes by id, and whether the node runs nothing but
-    the rule (otherwise it also runs hooks).
+    instead of the estimate.
     """
     inside: set[int] = set()
     for event in events:  # a parent precedes its children
@@ -158,26 +142,18 @@ def count_once(events: Sequence[Any], products: Mapping[int, bool]) -> None:
             and (id(around) in inside or (around.scope == FORWARD and around.flops))
         ):
             inside.add(id(event))
-    for event in events:
-        if id(event) in inside:
             event.flops = 0
     for event in events:
-        if id(event) in products:
+        if event.scope == BACKWARD and event._detail is not None and event._detail.flops:
             parts = [
-                part
+                child
                 for child in event.cpu_children
-                if products[id(event)] or child._rule is not event._rule
-                for part in _all_of(child)
+                if event._detail.alone or child._rule is not event._rule
             ]
-            seen = sum(part.flops for part in parts)
-            if seen:
-                event.flops = seen
+            for part in parts:  # the list grows during the loop
+                parts += part.cpu_children
+            total = sum(part.flops for part in parts)
+            if total:
+                event.flops = total
                 for part in parts:
                     part.flops = 0
-
-
-def _all_of(event: Any) -> list[Any]:
-    events = [event]
-    for e in events:  # the list grows during the loop
-        events += e.cpu_children
-    return events

@@ -148,7 +148,9 @@ class FunctionEvent(FormattedTimesMixin):
         self.lane = lane
         self._op: Any = None  # the declaration of an operation
         self._rule: object = None  # the run of the rule that called it, see observe.Place
-        self._own_time: float | None = None
+        self._label: Any = None  # the label around it
+        self._detail: Any = None  # further records, see recorder.Detail
+        self._own_time: float | None = None  # set where events are nested, see nesting.py
         # microseconds of recording before and after the call, to be subtracted from the event
         # around it
         self._cost = 0.0, 0.0
@@ -186,16 +188,7 @@ class FunctionEvent(FormattedTimesMixin):
             return 0.0
         if self._own_time is not None:
             return self._own_time
-        covered, reach = 0.0, float("-inf")
-        for child in self.cpu_children:  # sorted by start
-            start, end = (
-                max(child.time_range.start - child._cost[0], reach),
-                child.time_range.end + child._cost[1],
-            )
-            if end > start:
-                covered += end - start
-                reach = end
-        return self.cpu_time_total - covered - self._hidden
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def device_time_total(self) -> float:
@@ -211,29 +204,23 @@ class FunctionEvent(FormattedTimesMixin):
         """Device time, excluding nested events."""
         if self.is_async or not self.use_device:
             return 0.0
-        return max(
-            self.device_time_total - sum(child.device_time_total for child in self.cpu_children),
-            0.0,
-        )
+        inside = sum(child.device_time_total for child in self.cpu_children)
+        return max(self.device_time_total - inside, 0.0)
 
     @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes allocated minus bytes freed on the host, excluding nested events."""
-        return (
-            0
-            if self.is_async
-            else self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
-        )
+        if self.is_async:
+            return 0
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     @property
     def self_device_memory_usage(self) -> int:
         """Bytes allocated minus bytes freed on the device, excluding nested events."""
-        return (
-            0
-            if self.is_async
-            else self.device_memory_usage
-            - sum(child.device_memory_usage for child in self.cpu_children)
-        )
+        if self.is_async:
+            return 0
+        inside = sum(child.device_memory_usage for child in self.cpu_children)
+        return self.device_memory_usage - inside
 
     def __repr__(self) -> str:
         device = self.use_device

@@ -14,7 +14,7 @@ from typing import Any
 from ...tracebacks import entry
 from . import BACKWARD, FORWARD, table, trace
 from .event import FormattedTimesMixin, FunctionEvent
-from .nesting import merge_twins, nest, share_time
+from .nesting import Around, merge_twins, nest, share_time
 
 __all__ = ["EventList", "FunctionEventAvg", "StringTable"]
 
@@ -31,21 +31,7 @@ SUMMED = (
     "count",
     "flops",
 )
-TAKEN = (
-    "node_id",
-    "is_async",
-    "is_remote",
-    "cpu_parent",
-    "cpu_children",
-    "overload_name",
-    "input_shapes",
-    "stack",
-    "scope",
-    "device_type",
-    "is_legacy",
-    "use_device",
-    "is_user_annotation",
-)
+"""What averages sum up; the rest is that of the first event."""
 
 
 class FunctionEventAvg(FormattedTimesMixin):
@@ -84,7 +70,7 @@ class FunctionEventAvg(FormattedTimesMixin):
             raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
         if self.key is None:
             self.key = other.key
-            for name in TAKEN:
+            for name in vars(self).keys() - {"key", *SUMMED}:
                 setattr(self, name, getattr(other, name))
         if other.key != self.key:
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
@@ -137,33 +123,23 @@ class EventList(list[Any]):
         return self.table()
 
     def _like(self, events: Iterable[Any]) -> EventList:
-        return EventList(
-            events,
-            use_device=self._use_device,
-            profile_memory=self._profile_memory,
-            with_flops=self._with_flops,
-            notes=self._notes,
-            footer=self._footer,
-        )
+        new = EventList(events)
+        vars(new).update(vars(self), _counters=(), _tree_built=False)
+        return new
 
     def _build_tree(
-        self,
-        parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
-        count: Callable[[], None] | None = None,
+        self, label_around: Around = lambda _: None, count: Callable[[], None] = lambda: None
     ) -> None:
         """Nest the events: each becomes a child of the innermost event around it.
 
-        `parents` gives the parent where times do not determine it, as for labels of asyncio tasks.
-
-        `count` is called before the events that carry out an operation are merged into it.
+        `label_around` gives the parent where times do not determine it, as for labels of asyncio
+        tasks. `count` is called before the events that carry out an operation are merged into it.
         """
-        overlapping = nest(self, parents)
-        if count is not None:
-            count()
+        nest(self, label_around)
+        count()
         merged = merge_twins(self)
         self[:] = [e for e in self if id(e) not in merged]
-        for thread in overlapping:
-            share_time(self, thread)
+        share_time(self)
         _take_stacks(self)
         self._tree_built = True
 
@@ -285,7 +261,7 @@ def _demangler() -> Any:
 
     try:
         function = ctypes.CDLL(find_library("stdc++") or "libstdc++.so.6").__cxa_demangle
-    except (OSError, AttributeError):  # without the C++ library names stay mangled
+    except (OSError, AttributeError):
         return None
     function.restype = ctypes.c_void_p
     return function
@@ -301,8 +277,7 @@ def demangle(name: str) -> str:
         return name
     import ctypes
 
-    status = ctypes.c_int(0)
-    buffer = function(name.encode(), None, None, ctypes.byref(status))
+    buffer = function(name.encode(), None, None, None)
     if not buffer:
         return name
     text = ctypes.string_at(buffer).decode()

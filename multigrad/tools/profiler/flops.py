@@ -14,81 +14,89 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 Shape = tuple[int, ...]
-_Rule = Callable[[Mapping[str, Any], Mapping[str, Shape], tuple[Shape, ...]], float]
+
+
+class Sizes(NamedTuple):
+    """What the formulas take: the arguments of a call, and the shapes of its arrays and results."""
+
+    values: Mapping[str, Any]
+    shapes: Mapping[str, Shape]
+    outs: tuple[Shape, ...]
+
+
+_Rule = Callable[[Sizes], float]
 
 ELEMENTWISE = {"add": 2, "subtract": 2, "multiply": 6, "divide": 6}
 """Operations per element of a complex result; a real result has 1 per element."""
 
 
-def _matmul(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
-    return 2.0 * math.prod(outs[0]) * shapes["x1"][-1]  # 2 m n k, GvL 1.1
+def _matmul(call: Sizes) -> float:
+    return 2.0 * math.prod(call.outs[0]) * call.shapes["x1"][-1]  # 2 m n k, GvL 1.1
 
 
-def _vecdot(
-    given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
-) -> float:
-    axis = given.get("axis")
-    return 2.0 * math.prod(outs[0]) * shapes["x1"][-1 if axis is None else axis]
+def _vecdot(call: Sizes) -> float:
+    axis = call.values.get("axis")
+    return 2.0 * math.prod(call.outs[0]) * call.shapes["x1"][-1 if axis is None else axis]
 
 
-def _tensordot(
-    given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
-) -> float:
-    axes = given.get("axes")
-    x1 = shapes["x1"]
+def _tensordot(call: Sizes) -> float:
+    axes = call.values.get("axes")
+    x1 = call.shapes["x1"]
     summed = (
         [x1[a] for a in axes[0]]
         if isinstance(axes, (tuple, list))
         else x1[len(x1) - (2 if axes is None else axes) :]
     )
-    return 2.0 * math.prod(outs[0]) * math.prod(summed)
+    return 2.0 * math.prod(call.outs[0]) * math.prod(summed)
 
 
-def _outer(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
-    return float(math.prod(outs[0]))
+def _outer(call: Sizes) -> float:
+    return float(math.prod(call.outs[0]))
 
 
 def _of_matrix(count: Callable[[float, float], float]) -> _Rule:
     """Return a rule that sums `count(m, n)` over a stack of matrices, with m >= n."""
 
-    def rule(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
-        *batch, m, n = shapes["x"]
+    def rule(call: Sizes) -> float:
+        *batch, m, n = call.shapes["x"]
         return math.prod(batch) * count(max(m, n), min(m, n))
 
     return rule
 
 
-def _solve(_: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
-    n = shapes["x1"][-1]
-    batch = math.prod(shapes["x1"][:-2])
+def _solve(call: Sizes) -> float:
+    *batch, _, n = call.shapes["x1"]
     # LU, GvL 3.2, and two triangular systems for each column, 3.1
-    return batch * 2 * n**3 / 3 + 2.0 * n * math.prod(outs[0])
+    return math.prod(batch) * 2 * n**3 / 3 + 2.0 * n * math.prod(call.outs[0])
 
 
-def _power(given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]) -> float:
-    *batch, n, _ = shapes["x"]
-    p = abs(int(given.get("n", 1)))
+def _power(call: Sizes) -> float:
+    *batch, n, _ = call.shapes["x"]
+    p = abs(int(call.values.get("n", 1)))
     products = max(p.bit_length() - 1 + p.bit_count() - 1, 0) if p else 0  # repeated squaring
     return math.prod(batch) * 2.0 * n**3 * products
 
 
-def _transform(name: str) -> _Rule:
-    several, real = name.endswith("n"), name not in ("fft", "ifft", "fftn", "ifftn")
-    given_by_x = name in ("rfft", "rfftn", "ihfft")  # the result has half of the elements
+TRANSFORMS = ["fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft"]
 
-    def rule(
-        given: Mapping[str, Any], shapes: Mapping[str, Shape], outs: tuple[Shape, ...]
-    ) -> float:
-        lengths = list(shapes["x"] if given_by_x else outs[0])
-        axes: Any = given.get("axes") if several else (given.get("axis", -1),)
-        sizes = given.get("s") if several else None if given.get("n") is None else (given["n"],)
+
+def _transform(name: str) -> _Rule:
+    several, real = name.endswith("n"), name not in TRANSFORMS[:4]
+    half = name in ("rfft", "rfftn", "ihfft")  # the result has half of the elements
+
+    def rule(call: Sizes) -> float:
+        values = call.values
+        lengths = list(call.shapes["x"] if half else call.outs[0])
+        axes: Any = values.get("axes") if several else (values.get("axis", -1),)
+        sizes = values.get("s") if several else None if values.get("n") is None else (values["n"],)
         if axes is None:
             axes = range(-len(lengths if sizes is None else sizes), 0)
         for axis, n in zip(axes, sizes or (), strict=False):
-            if given_by_x and n != -1:
+            if half and n != -1:
                 lengths[axis] = n
         n = math.prod(lengths[a] for a in axes)
         return (2.5 if real else 5.0) * math.prod(lengths) * math.log2(n) if n > 1 else 0.0
@@ -117,39 +125,18 @@ RULES: dict[str, _Rule] = {
     "linalg.svdvals": _of_matrix(lambda m, n: 2 * m * n**2 + 2 * n**3),
     "linalg.pinv": _of_matrix(lambda m, n: 6 * m * n**2 + 20 * n**3 + 2 * m * n**2),
     "linalg.matrix_power": _power,
-    **{
-        f"fft.{name}": _transform(name)
-        for name in (
-            "fft",
-            "ifft",
-            "fftn",
-            "ifftn",
-            "rfft",
-            "irfft",
-            "rfftn",
-            "irfftn",
-            "hfft",
-            "ihfft",
-        )
-    },
+    **{f"fft.{name}": _transform(name) for name in TRANSFORMS},
 }
-
-
-_ONE: Mapping[str, int] = {}
-
-
-def known(name: str) -> bool:
-    """Return whether the table has a formula for the operation `name`."""
-    return name in ELEMENTWISE or name in RULES
+COUNTED = frozenset((*ELEMENTWISE, *RULES))
 
 
 def count(
     name: str,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     shapes: Mapping[str, Shape],
     outs: tuple[Shape, ...],
     complex_: bool,
-    examples: Mapping[str, int] = _ONE,
+    examples: Mapping[str, int] = MappingProxyType({}),
 ) -> int:
     """Return the floating point operations of one call, or 0 if they are unknown.
 
@@ -157,28 +144,16 @@ def count(
     results. `examples`: under vmap, the number of examples in each array by its name, and in the
     result under "".
     """
-    if not outs:
-        return 0
     times = examples.get("", 1)
+    factor = 4 if complex_ and not name.startswith("fft.") else 1
     try:
         if name in ELEMENTWISE:
             return round(times * math.prod(outs[0]) * (ELEMENTWISE[name] if complex_ else 1))
         if name == "linalg.solve":  # one factorisation serves the right-hand sides of all examples
-            shapes, outs, times = (
-                {**shapes, "x1": (examples.get("x1", 1), *shapes["x1"])},
-                ((times, *outs[0]),),
-                1,
-            )
-        rule = RULES.get(name)
-        return (
-            0
-            if rule is None
-            else round(
-                times
-                * rule(given, shapes, outs)
-                * (4 if complex_ and not name.startswith("fft.") else 1)
-            )
-        )
+            shapes = {**shapes, "x1": (examples.get("x1", 1), *shapes["x1"])}
+            outs, times = ((times, *outs[0]),), 1
+        return round(times * RULES[name](Sizes(values, shapes, outs)) * factor)
     except (IndexError, KeyError, TypeError, ValueError):
-        # the operation refused its arguments, or a lazy library does not know the lengths yet
+        # the operation has no formula or refused its arguments, or a lazy library does not know the
+        # lengths yet
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
@@ -16,6 +17,7 @@ from ...core.level import Layer
 from ...core.tensor import Tensor, View
 
 
+@dataclass(slots=True, eq=False)
 class Held:
     """One memory, from when `see` first got an array on it until it was freed.
 
@@ -23,12 +25,13 @@ class Held:
     host. `about` is what the observer noted of the array.
     """
 
-    __slots__ = ("about", "device", "freed", "freed_on", "nbytes", "thread", "time")
-
-    def __init__(self, nbytes: int, device: str | None, time: int, about: Any) -> None:
-        self.nbytes, self.device, self.time, self.about = nbytes, device, time, about
-        self.thread = self.freed_on = get_ident()
-        self.freed: int | None = None
+    nbytes: int
+    device: str | None
+    time: int
+    about: Any
+    thread: int
+    freed_on: int = 0
+    freed: int | None = None
 
 
 class Change(NamedTuple):
@@ -63,19 +66,26 @@ class Memory:
         time   when the result existed
         about  returns what to note of an array whose memory is new
         """
-        for x, library in _with_libraries(value):
-            holder, nbytes = _storage(library)(library.xp, x)
-            if nbytes and id(holder) not in self._alive:
+        for x, library, holder, nbytes in self._new(value):
+            if nbytes:
                 device = library.backend.kernel("accelerator")(library.xp, x)
                 noted = None if about is None else about(x, library)
-                self._hold(holder, Held(nbytes, device, time, noted))
+                self._hold(holder, Held(nbytes, device, time, noted, get_ident()))
 
-    def known(self, value: Any) -> None:
+    def ignore(self, value: Any) -> None:
         """Register existing arrays, so that they do not count when they appear again."""
-        for x, library in _with_libraries(value):
-            holder, _ = _storage(library)(library.xp, x)
-            if id(holder) not in self._alive:
-                self._hold(holder, None)
+        for _, _, holder, _ in self._new(value):
+            self._hold(holder, None)
+
+    def _new(self, value: Any) -> Iterator[tuple[Any, Library, Any, int]]:
+        """Yield the arrays on unknown memories: array, library, what owns the memory, its bytes."""
+        for x in arrays(value):
+            library = library_of(x)
+            # a NumPy scalar has no memory besides its own object
+            if library is not None and not (library.scalars and isinstance(x, library.scalars)):
+                holder, nbytes = _storage(library)(library.xp, x)
+                if id(holder) not in self._alive:
+                    yield x, library, holder, nbytes
 
     def _hold(self, holder: Any, held: Held | None) -> None:
         key = id(holder)
@@ -122,15 +132,6 @@ class Memory:
     def alive(self, time: int) -> Iterator[Held]:
         """Yield the memories that are alive right after that time."""
         return (h for h in self.held if h.time <= time and (h.freed is None or h.freed > time))
-
-
-def _with_libraries(value: Any) -> Iterator[tuple[Any, Library]]:
-    """Yield the arrays in a value that may have a memory of their own, with their libraries."""
-    for x in arrays(value):
-        library = library_of(x)
-        # a NumPy scalar has no memory besides its own object
-        if library is not None and not (library.scalars and isinstance(x, library.scalars)):
-            yield x, library
 
 
 @cache

@@ -9,35 +9,28 @@ from typing import Any
 
 from .event import FunctionEvent
 
+Around = Callable[[FunctionEvent], FunctionEvent | None]
 
-def nest(
-    events: Sequence[FunctionEvent],
-    parents: Callable[[FunctionEvent], FunctionEvent | None] | None = None,
-) -> set[int]:
+
+def nest(events: Sequence[FunctionEvent], label_around: Around) -> None:
     """Set the parent and the children of each event.
 
     Events of one thread are nested or disjoint, except for labels: labels of asyncio tasks may
-    overlap.
-
-    Returns the threads with events that overlap without being nested.
+    overlap. `label_around` returns the label that an event or a label was begun in.
     """
     stacks: dict[Any, list[FunctionEvent]] = defaultdict(list)
-    open_: dict[Any, list[FunctionEvent]] = defaultdict(list)
     rows = _Rows()
-    overlapping: set[int] = set()
-    for event in sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end)):
-        times = event.time_range
+    for event in sorted(events, key=start_of):
+        start, end = event.time_range.start, event.time_range.end
         stack = stacks[event.thread, event.node_id]
-        while stack and stack[-1].time_range.end <= times.start:
+        while stack and stack[-1].time_range.end <= start:
             stack.pop()
-        around = next((e for e in reversed(stack) if e.time_range.end >= times.end), None)
-        label = None if parents is None else parents(event)
-        while label is not None and not (
-            parents is not None
-            and label.time_range.start <= times.start
-            and times.end <= label.time_range.end
+        around = next((e for e in reversed(stack) if e.time_range.end >= end), None)
+        label = label_around(event)
+        while (
+            label is not None and not label.time_range.start <= start <= end <= label.time_range.end
         ):
-            label = parents(label) if parents is not None else None
+            label = label_around(label)
         if label is not None and (
             around is None or around.time_range.start <= label.time_range.start
         ):
@@ -46,11 +39,13 @@ def nest(
             around.append_cpu_child(event)
             event.set_cpu_parent(around)
         rows.place(event)
-        if parents is None or not event.is_user_annotation:
+        if not event.is_user_annotation:
             stack.append(event)
-        if not _fits(open_[event.thread, event.node_id], event):
-            overlapping.add(event.thread)
-    return overlapping
+
+
+def start_of(event: FunctionEvent) -> tuple[float, float]:
+    """Return the key by which events are in order of their start, outer ones first."""
+    return event.time_range.start, -event.time_range.end
 
 
 def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
@@ -94,42 +89,42 @@ class _Rows:
         self.rows[thread, event.lane].append(event)
 
 
-def share_time(events: Sequence[FunctionEvent], thread: int) -> None:
-    """Compute self times on a thread whose events overlap.
+def share_time(events: Sequence[FunctionEvent]) -> None:
+    """Compute self times: each moment counts for the event of a thread that began last.
 
-    Each moment counts for the event that began last, so no moment counts twice.
+    So no moment counts twice, even if events overlap without being nested. While an event runs on
+    another thread than the event around it, that one's time stands still.
     """
-    mine = [
-        e
-        for e in events
-        if (e.thread == thread or (e.cpu_parent is not None and e.cpu_parent.thread == thread))
-        and not e.is_async
-    ]
-    mine.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
-    marks = [
-        (time, begins, i)
-        for i, e in enumerate(mine)
-        if e.time_range.end > e.time_range.start
-        for time, begins in ((e.time_range.start, True), (e.time_range.end, False))
-    ]
-    own, ended = [0.0] * len(mine), [False] * len(mine)
-    running: list[int] = []  # a heap of -i
-    before = 0.0
-    for time, begins, i in sorted(marks):
-        while running and ended[-running[0]]:
-            heappop(running)
-        if running:
-            own[-running[0]] += time - before
-        before = time
-        if begins:
-            heappush(running, -i)
-        else:
-            ended[i] = True
-    for event, us in zip(mine, own, strict=True):
-        if event.thread == thread:
-            event._own_time = (
-                us - event._hidden - sum(sum(child._cost) for child in event.cpu_children)
-            )
+    by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
+    for event in sorted(events, key=start_of):
+        around = event.cpu_parent
+        threads = {event.thread} if around is None else {event.thread, around.thread}
+        for thread in threads if not event.is_async else ():
+            by_thread[thread].append(event)
+    for thread, mine in by_thread.items():
+        marks = [
+            (time, begins, i)
+            for i, e in enumerate(mine)
+            if e.time_range.end > e.time_range.start
+            for time, begins in ((e.time_range.start, True), (e.time_range.end, False))
+        ]
+        own, ended = [0.0] * len(mine), [False] * len(mine)
+        running: list[int] = []  # a heap of -i
+        before = 0.0
+        for time, begins, i in sorted(marks):
+            while running and ended[-running[0]]:
+                heappop(running)
+            if running:
+                own[-running[0]] += time - before
+            before = time
+            if begins:
+                heappush(running, -i)
+            else:
+                ended[i] = True
+        for event, us in zip(mine, own, strict=True):
+            if event.thread == thread:
+                costs = sum(sum(child._cost) for child in event.cpu_children)
+                event._own_time = us - event._hidden - costs
 
 
 def merge_twins(events: Sequence[FunctionEvent]) -> set[int]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from operator import itemgetter
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,6 +72,7 @@ NSIGHT = Format(
     "FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k "
     "ON k.correlationId = r.correlationId{process}",
 )
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"  # the rows of a view may have no end
 SEQUENCE = re.compile(r", (stashed )?seq ?= ?(\d+)")
 
 
@@ -91,20 +92,6 @@ class EnforceUnique:
         if key in self.seen:
             raise RuntimeError(f"duplicate key: {key}")
         self.seen.add(key)
-
-
-class _Launch(NamedTuple):
-    """A runtime call and the kernel that it launched.
-
-    `place`: the thread, in the form that ranges have.
-    """
-
-    place: int
-    start: int
-    end: int
-    name: str
-    device: int
-    duration: float
 
 
 @entry
@@ -134,14 +121,11 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
             tables = {
                 name: {row[1] for row in db.execute("SELECT * FROM pragma_table_info(?)", (name,))}
-                # the rows of a view may have no end
-                for (name,) in db.execute(
-                    "SELECT name FROM sqlite_master WHERE type = 'table'"
-                ).fetchall()
+                for (name,) in db.execute(TABLES).fetchall()
             }
             for trace in (NVPROF, NSIGHT):
                 if _has(tables, trace.tables):
-                    return _events(*_read(db, tables, trace))
+                    return _read(db, tables, trace)
     except sqlite3.Error as error:
         raise TraceError(
             f"load_nvprof: {str(path)!r} cannot be read as SQLite ({error}). It is damaged, or "
@@ -158,49 +142,65 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
     )
 
 
-def _has(tables: dict[str, set[str]], wanted: Mapping[str, tuple[str, ...]]) -> bool:
-    return all(set(columns) <= tables.get(name, set()) for name, columns in wanted.items())
-
-
-Range = tuple[Any, str, int, int, int]
-"""An id, the name, the thread, and the times."""
+def _has(tables: dict[str, set[str]], required: Columns) -> bool:
+    return all(set(columns) <= tables.get(name, set()) for name, columns in required.items())
 
 
 def _read(
     db: sqlite3.Connection, tables: dict[str, set[str]], trace: Format
-) -> tuple[list[Range], list[_Launch]]:
+) -> list[FunctionEvent]:
     demangled = StringTable()
     strings = {i: demangled[str(text)] for i, text in db.execute(trace.strings)}
     unique = EnforceUnique()
-    ranges: list[Range] = []
+    events: list[FunctionEvent] = []
+    # of each range and launch: thread, start, whether it is a range, end, the event or the kernel
+    spans: list[tuple[int, int, bool, int, Any]] = []
     for i, text, number, thread, start, end in db.execute(trace.ranges):
         unique.see(i)
         name = _named(strings, number) if text is None else str(text)
-        ranges.append((i, name, int(thread or 0), *_times(start, end)))
-    if not _has(tables, trace.kernels):
-        return ranges, []
-    launches = [
-        _Launch(
-            int(thread or 0),
-            *_times(start, end),
-            _named(strings, number),
-            int(device or 0),
-            _duration(begin, stop),
-        )
-        for thread, start, end, number, device, begin, stop in db.execute(
-            trace.launches.format(**_kernels(tables))
-        )
-    ]
-    return ranges, launches
-
-
-def _kernels(tables: dict[str, set[str]]) -> dict[str, str]:
-    """Return the parts of a query that depend on the version of Nsight Systems."""
+        begin, stop = _times(start, end)
+        event = _event(i, name, int(thread or 0), begin, stop)
+        events.append(event)
+        spans.append((event.thread, begin, True, stop, event))
     columns = tables.get("CUPTI_ACTIVITY_KIND_KERNEL", set())
     names = [c for c in ("demangledName", "shortName", "mangledName") if c in columns]
-    # a thread's id names its process in the upper bits
-    same = " AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else ""
-    return {"name": f"k.{names[0]}" if names else "NULL", "process": same}
+    launches = trace.launches.format(
+        name=f"k.{names[0]}" if names else "NULL",
+        # a thread's id names its process in the upper bits
+        process=" AND (k.globalPid >> 24) = (r.globalTid >> 24)" if "globalPid" in columns else "",
+    )
+    for thread, start, end, number, device, *times in (
+        db.execute(launches) if _has(tables, trace.kernels) else ()
+    ):
+        begin, stop = _times(*times)
+        kernel = _named(strings, number), int(device or 0), (stop - begin) / 1000
+        begin, stop = _times(start, end)
+        spans.append((int(thread or 0), begin, False, stop, kernel))
+    around: dict[int, list[tuple[int, FunctionEvent]]] = defaultdict(list)
+    for thread, start, is_range, end, thing in sorted(spans, key=itemgetter(0, 1, 2)):
+        around[thread] = [(stop, event) for stop, event in around[thread] if stop > start]
+        if is_range:
+            around[thread].append((end, thing))
+            continue
+        for stop, event in around[thread]:
+            if stop > end:
+                event.append_kernel(*thing)
+    return sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end))
+
+
+def _event(id: int, name: str, thread: int, start: int, end: int) -> FunctionEvent:
+    match = SEQUENCE.search(name)
+    return FunctionEvent(
+        id,
+        name,
+        thread,
+        start / 1000,
+        end / 1000,
+        node_id=0,
+        use_device="cuda",
+        sequence_nr=-1 if match is None else int(match[2]),
+        scope=BACKWARD if match and match[1] else FORWARD,
+    )
 
 
 def _named(strings: dict[Any, str], number: Any) -> str:
@@ -213,50 +213,3 @@ def _times(start: Any, end: Any) -> tuple[int, int]:
     if not isinstance(start, (int, float)) or not isinstance(end, (int, float)):
         raise ValueError(f"{start!r} to {end!r} are no times")
     return int(start), int(end)
-
-
-def _duration(start: Any, end: Any) -> float:
-    begin, stop = _times(start, end)
-    return (stop - begin) / 1000
-
-
-def _events(ranges: Iterable[Range], launches: Sequence[_Launch]) -> list[FunctionEvent]:
-    ranges_of: dict[int, list[tuple[int, int, FunctionEvent]]] = defaultdict(list)
-    for i, name, thread, start, end in ranges:
-        match = SEQUENCE.search(name)
-        event = FunctionEvent(
-            i,
-            name,
-            thread,
-            start / 1000,
-            end / 1000,
-            node_id=0,
-            use_device="cuda",
-            sequence_nr=-1 if match is None else int(match[2]),
-            scope=BACKWARD if match and match[1] else FORWARD,
-        )
-        ranges_of[thread].append((start, end, event))
-    for some in ranges_of.values():
-        some.sort(key=lambda entry: (entry[0], -entry[1]))
-    for thread, some in ranges_of.items():
-        for launch, around in _around(
-            some, sorted((x for x in launches if x.place == thread), key=lambda x: x.start)
-        ):
-            for event in around:
-                event.append_kernel(launch.name, launch.device, launch.duration)
-    events = [event for some in ranges_of.values() for _, _, event in some]
-    return sorted(events, key=lambda e: e.time_range.start)
-
-
-def _around(
-    ranges: Sequence[tuple[int, int, FunctionEvent]], launches: Iterable[_Launch]
-) -> Iterator[tuple[_Launch, list[FunctionEvent]]]:
-    """Yield each launch with the ranges that contain it; both must be in order of their start."""
-    open_: list[tuple[int, FunctionEvent]] = []
-    i = 0
-    for launch in launches:
-        while i < len(ranges) and ranges[i][0] < launch.start:
-            open_.append((ranges[i][1], ranges[i][2]))
-            i += 1
-        open_ = [entry for entry in open_ if entry[0] > launch.start]
-        yield launch, [event for end, event in open_ if end > launch.end]

@@ -14,9 +14,10 @@ from ...core.element import library_of
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer
 from ...tracebacks import entry
 from .memory import arrays
-from .recorder import Detail, describe, node_sequence
+from .recorder import describe, node_sequence
 
 LEAF = 2**64 - 1
+"""The number of AccumulateGrad, as in PyTorch: no operation made it."""
 
 
 class _Ranges(Observer):
@@ -33,20 +34,21 @@ class _Ranges(Observer):
         self._labels: dict[Label, Any] = {}
 
     def begin(self, call: Call) -> Any:
-        text = (
-            f"{call.name}, seq={upcoming()}"
-            if call.node is None
-            else f"{call.name}, stashed seq={_number(call.node)}"
-        )
+        text = f"{call.name}, seq={upcoming()}"
+        if call.node is not None:
+            number = node_sequence(call.node)
+            text = f"{call.name}, stashed seq={number if number >= 0 else LEAF}"
         if self.record_shapes:
-            detail = Detail()
-            describe(call, detail)
-            text += f", sizes={detail.shapes}"
-        own = self._own(call, text)
+            text += f", sizes={[shape for shape, *_ in describe(call)]}"
+        x = next(iter(arrays((call.args, call.kwargs))), None)
+        library = None if x is None else library_of(x)
+        annotation = None
+        if library is not None:
+            annotation = library.backend.kernel("annotation")(library.xp, text)
         self.nvtx.push_range(text)
-        if own is not None:
-            own.__enter__()
-        return own
+        if annotation is not None:
+            annotation.__enter__()
+        return annotation
 
     def end(self, token: Any, call: Call) -> None:
         if token is not None:
@@ -61,21 +63,6 @@ class _Ranges(Observer):
         opened = self._labels.pop(label, None)
         if opened is not None:
             self.nvtx.end_range(opened)
-
-    def _own(self, call: Call, text: str) -> Any:
-        x = next(iter(arrays((call.args, call.kwargs))), None)
-        library = None if x is None else library_of(x)
-        return None if library is None else library.backend.kernel("annotation")(library.xp, text)
-
-
-def _number(node: graph.Node) -> int:
-    """Return the sequence number of a node.
-
-    AccumulateGrad, the end of the graph at a leaf, has no operation; it gets PyTorch's number for
-    it.
-    """
-    number = node_sequence(node)
-    return number if number >= 0 else LEAF
 
 
 def upcoming() -> int:

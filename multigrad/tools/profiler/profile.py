@@ -114,19 +114,15 @@ class profile:
                 stacklevel=2,
             )
             self.use_device = "cuda"
-        self._check_device()
+        device = self.use_device
+        if device is not None and not times_devices(device):
+            text = f"The {device} is not a valid device option."
+            if device == "cuda":
+                text = "CUDA is not available, disabling CUDA profiling"
+            warnings.warn(text, stacklevel=2)
+            self.use_cuda, self.use_device = False, None
         if not use_cpu and self.use_device is None:
             raise AssertionError("No activities specified for the profiler")
-
-    def _check_device(self) -> None:
-        device = self.use_device
-        if device is None or times_devices(device):
-            return
-        if device == "cuda":
-            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=3)
-        else:
-            warnings.warn(f"The {device} is not a valid device option.", stacklevel=3)
-        self.use_cuda, self.use_device = False, None
 
     @entry
     def __enter__(self) -> profile:
@@ -134,20 +130,16 @@ class profile:
             return self
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self.trace_id = (
-            self.custom_trace_id_callback()
-            if self.custom_trace_id_callback
-            else secrets.token_hex(16).upper()
-        )
+        self.trace_id = (self.custom_trace_id_callback or _random_id)()
         self.entered = True
-        wanted = (
+        options = (
             self.record_shapes,
             self.with_flops,
             self.profile_memory,
             self.with_stack,
             self.use_device,
         )
-        self._recorder = (Recorder if any(wanted) else TimeRecorder)(*wanted)
+        self._recorder = (Recorder if any(options) else TimeRecorder)(*options)
         observe.enter(self._recorder)
         return self
 
@@ -163,34 +155,26 @@ class profile:
     @property
     def function_events(self) -> EventList:
         """Every event, in order of start. The list is built at the first access."""
+        recorder = self._recorder
+        if recorder is None or recorder.end_time is None:  # disabled, or still running
+            nothing = EventList([])
+            nothing._tree_built = True
+            return nothing
         if self._events is None:
-            # disabled, or still running
-            if self._recorder is None or self._recorder.end_time is None:
-                nothing = EventList([])
-                nothing._tree_built = True
-                return nothing
-            self._events = events_of(self._recorder, self.post_processing_timeout_s)
+            self._events = events_of(recorder, self.post_processing_timeout_s)
         return self._events
 
-    @property
-    def _finished(self) -> bool:
-        return not self.enabled or (
-            self._recorder is not None and self._recorder.end_time is not None
-        )
+    def _shown(self, text: Callable[[EventList], str]) -> str:
+        ended = self._recorder is not None and self._recorder.end_time is not None
+        if self.enabled and not ended:
+            return "<unfinished multigrad.autograd.profile>"
+        return text(self.function_events)
 
     def __repr__(self) -> str:
-        return (
-            repr(self.function_events)
-            if self._finished
-            else "<unfinished multigrad.autograd.profile>"
-        )
+        return self._shown(repr)
 
     def __str__(self) -> str:
-        return (
-            str(self.function_events)
-            if self._finished
-            else "<unfinished multigrad.autograd.profile>"
-        )
+        return self._shown(str)
 
     @entry
     def table(
@@ -269,6 +253,10 @@ class profile:
         Each entry is (microseconds since the start, bytes on the host, bytes on devices).
         """
         return [] if self._recorder is None else self._recorder.memory_timeline()
+
+
+def _random_id() -> str:
+    return secrets.token_hex(16).upper()
 
 
 class record_function:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
 from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any
@@ -19,11 +20,21 @@ from ...core.tensor import Tensor
 from ...errors import OWN, BackendError
 from ...observe import FUNCTION, LABEL, OPERATION, STEP, TANGENT, WRITE, Call, Label, Observer, here
 from ...plugins import discovery
+from ..graphs.provenance import frames
 from . import BACKWARD, FORWARD, USER
-from .counts import PLAIN, count_once, flops, given, is_array, over_layers, wanted_gradients
+from .counts import (
+    PLAIN,
+    arguments_of,
+    count_once,
+    flops,
+    gradients_of_product,
+    is_array,
+    over_layers,
+)
 from .event import FunctionEvent
 from .events import EventList
 from .memory import Memory, arrays
+from .nesting import start_of
 from .table import format_memory
 
 MEMORY_EVENT_NAME = "[memory]"
@@ -55,11 +66,9 @@ class Detail:
     around  when recording the call began and ended, if that was measured
     """
 
-    shapes: list[Any] | None = None
-    structured: list[Any] | None = None
-    dtypes: list[Any] | None = None
-    stack: list[str] | None = None
-    marks: tuple[Any, Any] | None = None
+    arguments: list[tuple[list[Any], list[Any], Any]] = field(default_factory=list)
+    stack: list[str] = field(default_factory=list)
+    marks: list[Any] = field(default_factory=list)
     flops: Any = 0
     alone: bool = False
     library: Library | None = None
@@ -138,13 +147,13 @@ class Recorder(Observer):
             return perf_counter_ns(), None
         detail = Detail()
         if self.memory is not None:
-            self.memory.known((call.args, call.kwargs))
+            self.memory.ignore((call.args, call.kwargs))
         if self.shapes:
-            describe(call, detail)
+            detail.arguments = describe(call)
         if self.stack:
             detail.stack = source()
         if self.use_device is not None:
-            self._mark(call, detail, (call.args, call.kwargs))
+            self._mark(detail, (call.args, call.kwargs))
         return perf_counter_ns(), detail
 
     def end(self, token: Any, call: Call) -> None:
@@ -154,61 +163,47 @@ class Recorder(Observer):
         if result is NotImplemented or self.end_time is not None:
             return
         start, detail = token
+        node = call.node
         failed = isinstance(result, BaseException)
+        written = result if call.of is None else call.of
         if detail is not None and not failed:
             if detail.library is not None:
-                self._mark(call, detail, result if call.of is None else call.of)
+                self._mark(detail, written)
                 end = perf_counter_ns()
             if self.memory is not None:
                 self.follow(self.memory, call, end)
             if self.flops:
-                detail.flops = (
-                    wanted_gradients(call.node) if call.node is not None else flops(call, result)
-                )
-                detail.alone = type(call.node) is Node
+                detail.flops = flops(call, result) if node is None else gradients_of_product(node)
+                detail.alone = type(node) is Node
         what = call.op if call.op is not None and call.op.name == call.name else call.name
-        node = call.node
-        number = (
-            node_sequence(node)
-            if node is not None
-            else -1
-            if failed
-            else sequence(result if call.of is None else call.of)
-        )
-        self.calls.append(
-            (
-                what,
-                start,
-                end,
-                here(),
-                get_ident(),
-                number,
-                FORWARD if node is None else BACKWARD,
-                detail,
-            )
-        )
+        number, scope = -1 if failed else sequence(written), FORWARD
+        if node is not None:
+            number, scope = node_sequence(node), BACKWARD
+        self.calls.append((what, start, end, here(), get_ident(), number, scope, detail))
 
     def follow(self, memory: Memory, call: Call, time: int) -> None:
         """Follow the memory of the arrays that a call made."""
         memory.see(made_by(call), time)
 
+    def us(self, time: int) -> float:
+        """Return the microseconds from the start until a time."""
+        return (time - self.start) / 1000
+
     def memory_timeline(self) -> list[tuple[float, int, int]]:
         """Return (us since the start, bytes on the host, bytes on devices) after each change."""
         changes = () if self.memory is None else self.memory.timeline()
-        return [(_us(self, time), library, device) for time, library, device in changes]
+        return [(self.us(time), library, device) for time, library, device in changes]
 
     def opened(self, label: Label) -> None:
         self.labels.append(label)
 
-    def _mark(self, call: Call, detail: Detail, value: Any) -> None:
+    def _mark(self, detail: Detail, value: Any) -> None:
         """Record a device event for an array.
 
         Arrays of libraries that compute immediately, and lazy arrays, have none.
         """
         x = next(iter(arrays(value)), None)
-        if x is None:
-            return
-        library = library_of(x)
+        library = None if x is None else library_of(x)
         if library is None:
             return
         kernel = library.backend.kernel
@@ -219,10 +214,7 @@ class Recorder(Observer):
             return
         moment = kernel("mark")(library.xp, x)
         if moment is not None:
-            detail.marks = (
-                moment if detail.library is None else detail.marks and detail.marks[0],
-                moment,
-            )
+            detail.marks.append(moment)
             detail.library = library
 
 
@@ -239,36 +231,31 @@ class TimeRecorder(Recorder):
 
 def source() -> list[str]:
     """Return the lines of the program that lead here, innermost first, without multigrad's."""
-    frame: Any = sys._getframe(2)
-    lines = []
-    while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(OWN):
-            lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
-        frame = frame.f_back
-    return lines
+    return [
+        f"{f.f_code.co_filename}({f.f_lineno}): {f.f_code.co_name}"
+        for f in frames(sys._getframe(2))
+        if not f.f_code.co_filename.startswith(OWN)
+    ]
 
 
-def describe(call: Call, detail: Detail) -> None:
-    """Record shapes and dtypes of the arguments in order, [] for non-arrays."""
-    values = (*call.args, *call.kwargs.values()) if call.op is None else tuple(given(call).values())
-    shapes: list[Any] = []
-    structured: list[Any] = []
-    dtypes: list[Any] = []
+def describe(call: Call) -> list[tuple[list[Any], list[Any], Any]]:
+    """Return (shape, shape, dtype) of each argument, [] and "" for one that is no array.
+
+    The second shape of a sequence of arrays has their shapes, the first one is [].
+    """
+    values: tuple[Any, ...] = (*call.args, *call.kwargs.values())
+    if call.op is not None:
+        values = tuple(arguments_of(call).values())
+    described: list[tuple[list[Any], list[Any], Any]] = []
     for x in values:
-        kind = type(x)
-        if kind in PLAIN:
-            shape, dtype = [], "Scalar" if isinstance(x, (int, float, complex)) else ""
-        elif issubclass(kind, (tuple, list)):
-            shape, dtype = [list(v.shape) for v in x if is_array(v)], ""
+        if isinstance(x, (tuple, list)):
+            described.append(([], [list(v.shape) for v in x if is_array(v)], ""))
         elif is_array(x):
-            shape, dtype = list(x.shape), x.dtype
+            described.append((list(x.shape), list(x.shape), x.dtype))
         else:
-            shape, dtype = [], ""
-        structured.append(shape)
-        shapes.append([] if issubclass(kind, (tuple, list)) else shape)
-        dtypes.append(dtype)
-    detail.shapes, detail.structured, detail.dtypes = shapes, structured, dtypes
+            scalar = type(x) in PLAIN and isinstance(x, (int, float, complex))
+            described.append(([], [], "Scalar" if scalar else ""))
+    return described
 
 
 # ----- Events -----
@@ -276,30 +263,18 @@ def describe(call: Call, detail: Detail) -> None:
 
 def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
     """Build the events from the records, in order of start, nested by time."""
-    labels = {label: _labelled(recorder, i, label) for i, label in enumerate(recorder.labels)}
-    deadline = None if timeout_s is None else perf_counter_ns() + int(timeout_s * 1e9)
+    labels = {label: _labelled(recorder, label) for label in recorder.labels}
+    deadline = inf if timeout_s is None else perf_counter_ns() + timeout_s * 1e9
     events: list[FunctionEvent] = list(labels.values())
-    inside = {id(labels[label]): label.outer for label in labels}
-    details: dict[int, Detail] = {}
-    products: dict[int, bool] = {}
     for call in recorder.calls:
-        if deadline is not None and perf_counter_ns() >= deadline:
+        if perf_counter_ns() >= deadline:
             break
-        event = _called(recorder, len(events), call)
-        events.append(event)
-        inside[id(event)] = call[3].label
-        if call[7] is not None:
-            details[id(event)] = call[7]
-            if call[6] == BACKWARD and call[7].flops:
-                products[id(event)] = call[7].alone
-
-    def parent(event: FunctionEvent) -> FunctionEvent | None:
-        return labels.get(inside.get(id(event)))  # type: ignore[arg-type]
-
-    events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+        events.append(_called(recorder, call))
+    events.sort(key=start_of)
     for number, event in enumerate(events):
         event.id = number
     _link(events, recorder.began_with)
+    _measure_devices(events)
     notes, footer = [], []
     counters: list[tuple[float, int, int]] = []
     if recorder.untimed:
@@ -308,16 +283,15 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
             "clock of its own: what is computed at once took the time of the CPU, what is "
             "computed later is not in this table"
         )
-    _measure_devices(events, details)
     if recorder.memory is not None:
-        events += _remember(recorder, events)
-        events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+        events += _remember(recorder, recorder.memory, events)
+        events.sort(key=start_of)
         counters = recorder.memory_timeline()
         line = counters or [(0.0, 0, 0)]
-        _, library, device = map(max, zip(*line, strict=True))
+        _, *peak = map(max, zip(*line, strict=True))
         at_end, at_peak = (
-            format_memory(host) + (f" and {format_memory(other)} on devices" if device else "")
-            for host, other in (line[-1][1:], (library, device))
+            format_memory(host) + (f" and {format_memory(device)} on devices" if peak[1] else "")
+            for host, device in (line[-1][1:], peak)
         )
         footer.append(f"Memory: {at_end} at the end, {at_peak} at the peak")
     listed = EventList(
@@ -329,22 +303,18 @@ def events_of(recorder: Recorder, timeout_s: float | None = None) -> EventList:
         footer=footer,
         counters=counters,
     )
-    listed._build_tree(parent, lambda: count_once(listed, products))
+    listed._build_tree(lambda event: labels.get(event._label), lambda: count_once(listed))
     return listed
 
 
-def _us(recorder: Recorder, time: int) -> float:
-    return (time - recorder.start) / 1000
-
-
-def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
+def _labelled(recorder: Recorder, label: Label) -> FunctionEvent:
     end = label.end if label.end is not None else recorder.end_time or perf_counter_ns()
-    return FunctionEvent(
-        number,
+    event = FunctionEvent(
+        0,
         label.name,
         label.thread,
-        _us(recorder, label.start),
-        _us(recorder, end),
+        recorder.us(label.start),
+        recorder.us(end),
         scope=USER,
         is_user_annotation=True,
         use_device=recorder.use_device,
@@ -352,37 +322,33 @@ def _labelled(recorder: Recorder, number: int, label: Label) -> FunctionEvent:
         lane=label.task,
         concrete_inputs=None if label.args is None else [label.args],
     )
+    event._label = label.outer
+    return event
 
 
-def _called(recorder: Recorder, number: int, call: tuple[Any, ...]) -> FunctionEvent:
-    what, start, end, frame, thread, seq, scope, detail = call
-    name = (
-        what
-        if isinstance(what, str)
-        else what.name
-        if scope == FORWARD
-        else graph.backward_name(what.name)
-    )
+def _called(recorder: Recorder, call: tuple[Any, ...]) -> FunctionEvent:
+    what, start, end, place, thread, seq, scope, detail = call
+    name = what
+    if not isinstance(what, str):
+        name = what.name if scope == FORWARD else graph.backward_name(what.name)
     event = FunctionEvent(
-        number,
+        0,
         name,
         thread,
-        _us(recorder, start),
-        _us(recorder, end),
+        recorder.us(start),
+        recorder.us(end),
         sequence_nr=seq,
         scope=scope,
         use_device=recorder.use_device,
     )
-    event._rule = frame.rule
+    event._rule, event._label, event._detail = place.rule, place.label, detail
     event._op = what if scope == FORWARD and not isinstance(what, str) else None
     if detail is not None:
-        event.input_shapes = detail.shapes or []
-        event.structured_input_shapes = detail.structured
-        event.input_dtypes = (
-            None if detail.dtypes is None else [str(dtype) for dtype in detail.dtypes]
-        )
-        event.stack = detail.stack or []
-        event.flops = detail.flops
+        if detail.arguments:
+            shapes, structured, dtypes = zip(*detail.arguments, strict=True)
+            event.input_shapes, event.structured_input_shapes = list(shapes), list(structured)
+            event.input_dtypes = list(map(str, dtypes))
+        event.stack, event.flops = detail.stack, detail.flops
         if detail.around is not None:
             event._cost = (start - detail.around[0]) / 1000, (detail.around[1] - end) / 1000
     return event
@@ -411,39 +377,32 @@ def _link(events: Sequence[FunctionEvent], first: int) -> None:
             event.sequence_nr = -1
 
 
-def _measure_devices(events: Sequence[FunctionEvent], details: Mapping[int, Detail]) -> None:
+def _measure_devices(events: Sequence[FunctionEvent]) -> None:
     for event in events:
-        detail = details.get(id(event))
-        if (
-            detail is not None
-            and detail.library is not None
-            and detail.marks is not None
-            and detail.marks[0] is not None
-        ):
+        detail = event._detail
+        if detail is not None and detail.library is not None and len(detail.marks) == 2:
             us = detail.library.backend.kernel("elapsed")(detail.library.xp, *detail.marks)
             if us > 0:
                 event.append_kernel(event.name, 0, us)
 
 
-def _remember(recorder: Recorder, events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
+def _remember(
+    recorder: Recorder, memory: Memory, events: Sequence[FunctionEvent]
+) -> list[FunctionEvent]:
     """Count memory changes in the events during which they happened.
 
     Changes outside of all events become events of their own, which are returned.
     """
-    assert recorder.memory is not None
-    by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
+    waiting: dict[int, deque[FunctionEvent]] = defaultdict(deque)
     for event in events:
-        by_thread[event.thread].append(event)
-    places = dict.fromkeys(by_thread, 0)
+        waiting[event.thread].append(event)
     running: dict[int, list[FunctionEvent]] = defaultdict(list)
     outside = []
-    for change in recorder.memory.changes():  # one sweep over both
-        us, thread = _us(recorder, change.time), change.thread
-        some, i = by_thread.get(thread, []), places.get(thread, 0)
-        while i < len(some) and some[i].time_range.start < us:
-            running[thread].append(some[i])
-            i += 1
-        places[thread] = i
+    for change in memory.changes():  # one sweep over both
+        us, thread = recorder.us(change.time), change.thread
+        ahead = waiting[thread]
+        while ahead and ahead[0].time_range.start < us:
+            running[thread].append(ahead.popleft())
         around = running[thread] = [e for e in running[thread] if e.time_range.end >= us]
         if not around:
             around = [

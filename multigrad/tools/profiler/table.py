@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 UNITS = {"s": 1e-6, "ms": 1e-3, "us": 1.0}
@@ -40,17 +41,13 @@ class Widths(NamedTuple):
     shapes: int | None
 
 
-@dataclass
-class Column:
-    """One column: title, width, the function from event to text, and left alignment."""
+class Column(NamedTuple):
+    """One column: title, width, the function from an event to lines of text, the alignment."""
 
     title: str
     width: int
-    text: Callable[[Any], str]
-    left: bool = False
-
-    def cell(self, text: str) -> str:
-        return f"{text:<{self.width}}" if self.left else f"{text:>{self.width}}"
+    lines: Callable[[Any], list[str]]
+    align: str = ">"
 
 
 def build(
@@ -65,92 +62,70 @@ def build(
     """Format a list of events or averages as a table; an empty list gives an empty text."""
     if not events:
         return ""
-    shown: list[Any] = list(events)
+    ordered: list[Any] = list(events)
     if sort_by is not None:
-        key = (
-            sort_by.replace("cuda", "device")
-            .replace("xpu", "device")
-            .replace("privateuse1", "device")
-        )
-        if not hasattr(shown[0], key):
+        key = re.sub("cuda|xpu|privateuse1", "device", sort_by)
+        if not hasattr(ordered[0], key):
             raise AttributeError(f"table: an event has no attribute {sort_by!r} to sort by")
-        shown.sort(key=lambda event: getattr(event, key), reverse=True)
-    total = sum(event.self_cpu_time_total for event in shown)
-    device_total = sum(event.self_device_time_total for event in shown)
-    columns = _columns(events, shown, widths, total, device_total, unit)
-    rule = "".join("-" * column.width + "  " for column in columns)
-    lines: list[str] = []
-    for text in (
-        header,
-        *events._notes,
-        "This report only display top-level ops statistics" if top_level_only else None,
-    ):
-        if text is not None:
-            lines += ["=" * (len(rule) - 2), text]
+        ordered.sort(key=lambda event: getattr(event, key), reverse=True)
+    device = str(events._use_device or events[0].use_device or "device").upper()
+    total = sum(event.self_cpu_time_total for event in ordered)
+    device_total = sum(event.self_device_time_total for event in ordered)
+    columns = _columns(events, widths, device, total, device_total, unit)
+    rule = _line(columns, ["-" * column.width for column in columns])
+    heads = [header, *events._notes]
+    if top_level_only:
+        heads.append("This report only display top-level ops statistics")
+    lines = [line for text in heads if text is not None for line in ("=" * (len(rule) - 2), text)]
     lines += [rule, _line(columns, [column.title for column in columns]), rule]
-    rows = [e for e in shown if not (top_level_only and e.cpu_parent is not None)]
+    rows = [e for e in ordered if not (top_level_only and e.cpu_parent is not None)]
     for event in rows if row_limit < 0 else rows[:row_limit]:
-        lines += _row(columns, event, widths.source)
+        cells = (column.lines(event) for column in columns)
+        lines += [_line(columns, texts) for texts in zip_longest(*cells, fillvalue="")]
     lines += [rule, f"Self CPU time total: {format_time(total, unit)}"]
     if device_total > 0:
-        lines.append(f"Self {_device(events)} time total: {format_time(device_total, unit)}")
+        lines.append(f"Self {device} time total: {format_time(device_total, unit)}")
     return "\n".join([*lines, *events._footer, ""])
 
 
 def _line(columns: Sequence[Column], texts: Sequence[str]) -> str:
-    return "".join(column.cell(text) + "  " for column, text in zip(columns, texts, strict=True))
-
-
-def _row(columns: Sequence[Column], event: Any, width: int | None) -> list[str]:
-    """Return the lines of an event: several if it shows several lines of the program."""
-    lines = [_line(columns, [column.text(event) for column in columns])]
-    source = next((column for column in columns if column.title == "Source Location"), None)
-    if source is not None:
-        lines += [
-            _line(
-                columns,
-                [_end_of(entry, source.width) if column is source else "" for column in columns],
-            )
-            for entry in [*event.stack[1:], ""]
-        ]
-    return lines
-
-
-def _device(events: Any) -> str:
-    return str(events._use_device or events[0].use_device or "device").upper()
+    return "".join(f"{text:{c.align}{c.width}}  " for c, text in zip(columns, texts, strict=True))
 
 
 def _columns(
-    events: Any,
-    shown: Sequence[Any],
-    widths: Widths,
-    total: float,
-    device_total: float,
-    unit: str | None,
+    events: Any, widths: Widths, device: str, total: float, device_total: float, unit: str | None
 ) -> list[Column]:
+    def column(title: str, text: Callable[[Any], str], width: int = BASIC) -> Column:
+        return Column(title, width, lambda event: [text(event)])
+
     def time(title: str, name: str) -> Column:
-        return Column(title, BASIC, lambda event: format_time(getattr(event, name), unit))
+        return column(title, lambda event: format_time(getattr(event, name), unit))
 
     def memory(title: str, name: str) -> Column:
-        return Column(title, BASIC, lambda event: format_memory(getattr(event, name)))
+        return column(title, lambda event: format_memory(getattr(event, name)))
 
     def share(title: str, name: str, whole: float) -> Column:
-        return Column(
-            title,
-            BASIC,
-            lambda event: "0" if event.is_async else format_share(getattr(event, name), whole),
-        )
+        def text(event: Any) -> str:
+            return "0" if event.is_async else format_share(getattr(event, name), whole)
 
-    name_width = _at_most(max(len(event.key) for event in shown) + 4, widths.name)
-    columns = [Column("Name", name_width, lambda event: _beginning_of(event.key, widths.name))]
-    columns += [
+        return column(title, text)
+
+    def width(limit: int | None, texts: Iterable[str]) -> int:
+        least = max(map(len, texts)) + 4
+        return least if limit is None else min(least, limit)
+
+    columns = [
+        column(
+            "Name",
+            lambda event: _beginning_of(event.key, widths.name),
+            width(widths.name, (event.key for event in events)),
+        ),
         share("Self CPU %", "self_cpu_time_total", total),
         time("Self CPU", "self_cpu_time_total"),
         share("CPU total %", "cpu_time_total", total),
         time("CPU total", "cpu_time_total"),
         time("CPU time avg", "cpu_time"),
     ]
-    device = _device(events)
     if device_total > 0:
         columns += [
             time(f"Self {device}", "self_device_time_total"),
@@ -159,48 +134,39 @@ def _columns(
             time(f"{device} time avg", "device_time"),
         ]
     if events._profile_memory:
-        columns += [
-            memory("CPU Mem", "cpu_memory_usage"),
-            memory("Self CPU Mem", "self_cpu_memory_usage"),
-        ]
-        if any(event.device_memory_usage for event in shown):
-            columns += [
-                memory(f"{device} Mem", "device_memory_usage"),
-                memory(f"Self {device} Mem", "self_device_memory_usage"),
-            ]
-    columns.append(Column("# of Calls", BASIC, lambda event: str(event.count)))
-    if any(event.node_id != -1 for event in shown):
-        columns.append(Column("Node ID", BASIC, lambda event: str(event.node_id)))
-    if any(event.input_shapes for event in shown):
-        width = _at_most(max(len(str(event.input_shapes)) for event in shown) + 4, widths.shapes)
-        columns.append(Column("Input Shapes", width, lambda event: str(event.input_shapes)[:width]))
-    if any(event.stack for event in shown):
-        source = _at_most(
-            max(len(entry) for event in shown for entry in event.stack) + 4, widths.source
+        columns.append(memory("CPU Mem", "cpu_memory_usage"))
+        columns.append(memory("Self CPU Mem", "self_cpu_memory_usage"))
+        if any(event.device_memory_usage for event in events):
+            columns.append(memory(f"{device} Mem", "device_memory_usage"))
+            columns.append(memory(f"Self {device} Mem", "self_device_memory_usage"))
+    columns.append(column("# of Calls", lambda event: str(event.count)))
+    if any(event.node_id != -1 for event in events):
+        columns.append(column("Node ID", lambda event: str(event.node_id)))
+    if any(event.input_shapes for event in events):
+        shapes = width(widths.shapes, (str(event.input_shapes) for event in events))
+        columns.append(
+            column("Input Shapes", lambda event: str(event.input_shapes)[:shapes], shapes)
         )
+    if any(event.stack for event in events):
+        source = width(widths.source, (entry for event in events for entry in event.stack))
         columns.append(
             Column(
                 "Source Location",
                 source,
-                lambda event: _end_of(event.stack[0], source) if event.stack else "",
-                left=True,
+                lambda event: [_end_of(entry, source) for entry in [*(event.stack or [""]), ""]],
+                "<",
             )
         )
-    counted = [event.flops for event in shown if event.flops > 0]
-    if events._with_flops and counted:
-        power = min(int(math.log10(min(counted)) // 3), len(FLOPS) - 1)
+    counts = [event.flops for event in events if event.flops > 0]
+    if events._with_flops and counts:
+        power = min(int(math.log10(min(counts)) // 3), len(FLOPS) - 1)
         columns.append(
-            Column(
+            column(
                 f"Total {FLOPS[power]}",
-                BASIC,
                 lambda event: f"{event.flops / 1000**power:.3f}" if event.flops > 0 else "--",
             )
         )
     return columns
-
-
-def _at_most(width: int, limit: int | None) -> int:
-    return width if limit is None else min(width, limit)
 
 
 def _beginning_of(name: str, limit: int | None) -> str:

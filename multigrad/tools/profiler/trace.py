@@ -79,44 +79,33 @@ def _rows(events: Iterable[Any]) -> dict[tuple[int, int], tuple[int, str]]:
     for event in events:
         key = event.thread, event.lane
         if key not in rows:
-            number = len(rows) + 1
-            name = names.get(event.thread, f"thread {number}")
-            rows[key] = (
-                number,
-                name
-                if not event.lane
-                else f"{name}, task {event.lane}"
-                if event.lane > 0
-                else f"{name}, overlap {-event.lane}",
-            )
+            name = names.get(event.thread, f"thread {len(rows) + 1}")
+            if event.lane:
+                name += f", task {event.lane}" if event.lane > 0 else f", overlap {-event.lane}"
+            rows[key] = len(rows) + 1, name
     return rows
 
 
 def _arguments(event: Any) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"Event": event.id}
-    if event.sequence_nr >= 0:
-        arguments["Sequence number"] = event.sequence_nr
-    if event.scope == BACKWARD and event.fwd_thread is not None:
-        arguments["Fwd thread id"] = event.fwd_thread
-    if event.input_shapes:
-        arguments["Input Dims"] = _known(event.structured_input_shapes or event.input_shapes)
-    if event.input_dtypes:
-        arguments["Input type"] = event.input_dtypes
-    if event.stack:
-        arguments["Call stack"] = ";".join(reversed(event.stack))
-    if event.flops:
-        arguments["Flops"] = event.flops
-    if event.cpu_memory_usage or event.device_memory_usage:
-        arguments["Bytes"] = event.cpu_memory_usage + event.device_memory_usage
+    arguments = {
+        "Event": event.id,
+        "Sequence number": event.sequence_nr if event.sequence_nr >= 0 else None,
+        "Fwd thread id": event.fwd_thread if event.scope == BACKWARD else None,
+        "Input Dims": _lengths(event.structured_input_shapes or event.input_shapes) or None,
+        "Input type": event.input_dtypes or None,
+        "Call stack": ";".join(reversed(event.stack)) or None,
+        "Flops": event.flops or None,
+        "Bytes": event.cpu_memory_usage + event.device_memory_usage or None,
+    }
     if event.kernels:
         arguments["Device time (us)"] = sum(kernel.duration for kernel in event.kernels)
-    return arguments
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _known(shapes: Any) -> Any:
+def _lengths(shapes: Any) -> Any:
     """Replace lengths that a lazy library does not know yet by null, which JSON can hold."""
     if isinstance(shapes, (list, tuple)):
-        return [_known(n) for n in shapes]
+        return [_lengths(n) for n in shapes]
     return int(shapes) if shapes is not None and shapes == shapes else None
 
 

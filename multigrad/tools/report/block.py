@@ -67,10 +67,9 @@ class profile_page:
             )
         self.path = self.path.absolute()  # the block may change the working directory
         _check_writable(self.path)
-        self._entered, self._run = (
-            True,
-            _BlockRun(self.path, provenance.site(sys._getframe(1), provenance.skipped())),
-        )
+        self._entered = True
+        where = provenance.site(sys._getframe(1), provenance.skipped())
+        self._run = _BlockRun(self.path, where)
         self._run.begin()
         return self
 
@@ -83,7 +82,8 @@ class profile_page:
         if self._run is None:
             raise RuntimeError("this profile_page is not running: each is entered and left once")
         run, self._run = self._run, None
-        run.leave(kind)
+        run.raised = kind
+        run.end(0)
         try:
             self._html = run.write(self.path)
         except Exception as failure:
@@ -106,24 +106,21 @@ class profile_page:
         return self._html
 
     def __repr__(self) -> str:
-        state = (
-            ", running"
-            if self._run
-            else ""
-            if self._html is not None
-            else ", not written"
-            if self._entered
-            else ", not entered yet"
-        )
+        state = ", not written" if self._entered else ", not entered yet"
+        if self._html is not None:
+            state = ""
+        elif self._run is not None:
+            state = ", running"
         return f"<profile_page {str(self.path)!r}{state}>"
 
     def _repr_html_(self) -> str:
+        text = f"<pre>{escape(repr(self))}</pre>"
         if self._html is None:
-            return f"<pre>{escape(repr(self))}</pre>"
+            return text
         if len(self._html) > LARGEST:
             return (
-                f"<pre>{escape(repr(self))}</pre><p>The page is too large to be shown in a "
-                "notebook: open the file in a browser.</p>"
+                f"{text}<p>The page is too large to be shown in a notebook: open the file in a "
+                "browser.</p>"
             )
         return (
             f'<iframe srcdoc="{escape(self._html)}" title="profile" sandbox="allow-scripts '
@@ -143,14 +140,9 @@ class _BlockRun(Run):
         self.folder = os.path.join(os.getcwd(), "")
         self.raised: type[BaseException] | None = None
 
-    def leave(self, raised: type[BaseException] | None) -> None:
-        """Stop recording. `raised`: the class of the exception that ended the block."""
-        self.raised = raised
-        self.end(0)
-
     @property
     def title(self) -> str:
-        return self.command
+        return self.script
 
     @property
     def html(self) -> str:
@@ -167,11 +159,7 @@ class _BlockRun(Run):
         ]
 
     def stopped(self) -> str:
-        return (
-            ""
-            if self.raised is None
-            else f"The block raised {self.raised.__qualname__}; the page tells what ran until then."
-        )
+        return "" if self.raised is None else f"raised {self.raised.__qualname__}"
 
 
 def _check_writable(path: Path) -> None:

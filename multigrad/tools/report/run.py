@@ -6,27 +6,27 @@ import linecache
 import platform
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ... import observe
 from ...pages import page, source
 from ..graphs import provenance
-from ..graphs.drawing import counted, size
-from ..graphs.memory import MemoryReport, Share
+from ..graphs.memory import ENABLE, MemoryReport, Share
 from ..profiler import BACKWARD, FORWARD
 from ..profiler.events import EventList
 from ..profiler.memory import Held, Memory
 from ..profiler.profile import profile
 from ..profiler.recorder import MEMORY_EVENT_NAME
 from ..profiler.trace import _rows
+from ..tables import counted, size
 from .times import annotated, by_line, flame, split, totals
 from .watch import GraphRecord, Made, RunObserver
 
-LOOK = 8
-"""The scope of the times in which the report itself examined a graph; only the page has it."""
 POINTS = 20_000
 ROWS = 40
 
@@ -43,8 +43,7 @@ class Run:
         run.write("report.html")
     """
 
-    subject = "script"
-    """The noun for the profiled code in texts of the page."""
+    subject = "script"  # the noun for the profiled code in texts of the page
 
     def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
         self.command = shlex.join([script, *arguments])
@@ -55,10 +54,9 @@ class Run:
         self.observer = RunObserver()
 
     def begin(self) -> None:
-        """Start recording."""
         self.observer = RunObserver()
         self.profile.entered, self.profile._recorder = True, self.observer
-        self.observer.open()
+        observe.enter(self.observer)
 
     def end(self, status: int) -> None:
         """Stop recording. `status`: the exit status of the script."""
@@ -67,7 +65,6 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The title of the page."""
         return Path(self.script).name
 
     def origin(self) -> list[list[str]]:
@@ -75,26 +72,17 @@ class Run:
         return [["command", self.command], ["exit status", str(self.status)]]
 
     def stopped(self) -> str:
-        """Return the note about a run that did not reach its end, "" for one that did."""
-        return (
-            ""
-            if not self.status
-            else f"The script ended with exit status {self.status}; the page tells what ran "
-            "until then."
-        )
+        """Return how a run ended that did not reach its end, "" for one that did."""
+        return f"ended with exit status {self.status}" if self.status else ""
 
     @property
     def html(self) -> str:
-        """Return the page."""
         seen = self.observer.graph
+        drawing = "" if seen is None else seen.drawing
         return page(
             f"{self.title}: profile",
             "report",
-            source(
-                "report.html",
-                TITLE=escape(self.title),
-                DRAWING="" if seen is None else seen.drawing,
-            ),
+            source("report.html", TITLE=escape(self.title), DRAWING=drawing),
             source("page.js") + source("graph.js") + source("report.js"),
             self.data(),
         )
@@ -108,20 +96,16 @@ class Run:
     def data(self) -> dict[str, Any]:
         """Return the embedded content of the page. Times are nanoseconds."""
         events = self.profile.function_events
+        observer, start = self.observer, self.observer.start
         calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
-        start = self.observer.start
-        end = max(
-            [self.observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)]
-        )
-        memory = _memory(self.observer, start)
-        seen = self.observer.graph
-        parts = totals(calls, self.observer, end)
+        end = max([observer.stopped - start, *(round(1000 * e.time_range.end) for e in events)])
+        memory = _memory(observer, start)
+        parts = totals(calls, observer, end)
         lines = by_line(calls)
-        graph = (
-            ""
-            if seen is None
-            else f"{_which(seen, self.observer.passes, self.subject)}: {seen.summary or seen.error}"
-        )
+        seen, graph = observer.graph, ""
+        if seen is not None:
+            which = _which(seen, observer.passes, self.subject)
+            graph = f"{which}: {seen.summary or seen.error}"
         return {
             "subject": self.subject,
             "summary": self._summary(calls, memory, end, parts),
@@ -132,9 +116,9 @@ class Run:
             "lines": [[f"{provenance.shown(file)}:{n}", *entry] for file, n, entry in lines],
             "source": annotated(lines),
             "flame": flame(calls),
-            "trace": _trace(events, self.observer, start),
+            "trace": _trace(events, observer, start),
             "memory": memory,
-            "saved": _saved(self.observer.largest, self.observer.passes, self.subject),
+            "saved": _saved(observer.largest, observer.passes, self.subject),
             "picture": {} if seen is None else seen.picture,
             "graph": graph,
         }
@@ -163,7 +147,9 @@ class Run:
     def _notes(self, events: EventList) -> list[str]:
         notes = []
         if self.stopped():
-            notes.append(self.stopped())
+            notes.append(
+                f"The {self.subject} {self.stopped()}; the page tells what ran until then."
+            )
         if not len(events):
             notes.append(
                 f"The {self.subject} ran no operation of multigrad: there is nothing to show. "
@@ -194,31 +180,16 @@ def _time(ns: int) -> str:
 
 def _averages(events: EventList) -> list[list[Any]]:
     """Return name, scope, count, self time, total time and self memory of each operation."""
-    return [
-        [
-            a.key,
-            a.scope,
-            a.count,
-            round(1000 * a.self_cpu_time_total),
-            round(1000 * a.cpu_time_total),
-            a.self_cpu_memory_usage + a.self_device_memory_usage,
-        ]
-        for a in events.key_averages()
-        if a.key != MEMORY_EVENT_NAME
-    ]
+    rows = []
+    for a in events.key_averages():
+        if a.key != MEMORY_EVENT_NAME:
+            times = [round(1000 * us) for us in (a.self_cpu_time_total, a.cpu_time_total)]
+            memory = a.self_cpu_memory_usage + a.self_device_memory_usage
+            rows.append([a.key, a.scope, a.count, *times, memory])
+    return rows
 
 
 # ----- The flame chart -----
-
-
-class _Table:
-    """A table of values, each of which is stored once and then referred to by number."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
-
-    def __call__(self, x: Any) -> int:
-        return self.numbers.setdefault(x, len(self.numbers))
 
 
 def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, Any]:
@@ -226,70 +197,43 @@ def _trace(events: EventList, observer: RunObserver, start: int) -> dict[str, An
 
     `line` and `shapes` are -1 if unknown.
     """
-    names, lines, shapes = _Table(), _Table(), _Table()
-    fields: tuple[str, ...] = (
-        "name",
-        "start",
-        "duration",
-        "row",
-        "depth",
-        "scope",
-        "line",
-        "shapes",
-        "sequence",
-        "self",
-        "bytes",
-    )
-    columns: dict[str, list[int]] = {f: [] for f in fields}
+    # each text is stored once and then referred to by number
+    names, lines, shapes = (defaultdict[str, int](count().__next__) for _ in range(3))
     calls = [e for e in events if e.name != MEMORY_EVENT_NAME]
     rows = _rows(calls)
-    # for each row, the end of the last event at each depth
-    ends: dict[int, list[float]] = defaultdict(list)
-    depths: dict[int, tuple[int, int]] = {}
+    depths: list[int] = []
+    running: dict[int, list[float]] = defaultdict(list)  # the ends of the calls around, by row
     for e in calls:
-        row = rows[e.thread, e.lane][0] - 1
-        around, least = depths.get(id(e.cpu_parent), (-1, -1))
-        depth = _free(ends[row], least + 1 if around == row else 0, e.time_range)
-        depths[id(e)] = row, depth
-        text = str(e.structured_input_shapes or e.input_shapes) if e.input_shapes else ""
-        values = (
-            names(e.name),
-            round(1000 * e.time_range.start),
-            round(1000 * e.cpu_time_total),
-            row,
-            depth,
-            e.scope,
-            lines(e.stack[0]) if e.stack else -1,
-            shapes(text) if text else -1,
-            e.sequence_nr,
-            round(1000 * e.self_cpu_time_total),
-            e.cpu_memory_usage + e.device_memory_usage,
-        )
-        for f, v in zip(fields, values, strict=True):
-            columns[f].append(v)
-    titles = [name for _, name in rows.values()]
-    places = {thread: number - 1 for (thread, lane), (number, _) in rows.items() if not lane}
-    looks = [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks]
-    return {
-        "rows": titles,
-        "names": list(names.numbers),
-        "lines": [_line(x) for x in lines.numbers],
-        "texts": list(shapes.numbers),
-        "looks": looks,
-        **columns,
+        ends = running[rows[e.thread, e.lane][0]]
+        while ends and ends[-1] <= e.time_range.start:
+            ends.pop()
+        depths.append(len(ends))
+        ends.append(e.time_range.end)
+    columns: dict[str, Callable[[Any], int]] = {
+        "name": lambda e: names[e.name],
+        "start": lambda e: round(1000 * e.time_range.start),
+        "duration": lambda e: round(1000 * e.cpu_time_total),
+        "row": lambda e: rows[e.thread, e.lane][0] - 1,
+        "scope": lambda e: int(e.scope),
+        "line": lambda e: lines[e.stack[0]] if e.stack else -1,
+        "shapes": lambda e: (
+            shapes[str(e.structured_input_shapes or e.input_shapes)] if e.input_shapes else -1
+        ),
+        "sequence": lambda e: int(e.sequence_nr),
+        "self": lambda e: round(1000 * e.self_cpu_time_total),
+        "bytes": lambda e: int(e.cpu_memory_usage + e.device_memory_usage),
     }
-
-
-def _free(ends: list[float], depth: int, times: Any) -> int:
-    """Return the first depth from `depth` on that is free, so that no event covers another one.
-
-    Labels of asyncio tasks may overlap.
-    """
-    while depth < len(ends) and ends[depth] > times.start:
-        depth += 1
-    ends.extend([0.0] * (depth + 1 - len(ends)))
-    ends[depth] = times.end
-    return depth
+    values = {name: [value(e) for e in calls] for name, value in columns.items()}
+    places = {thread: number - 1 for (thread, lane), (number, _) in rows.items() if not lane}
+    return {
+        **values,
+        "depth": depths,
+        "rows": [name for _, name in rows.values()],
+        "names": list(names),
+        "lines": [_line(x) for x in lines],
+        "texts": list(shapes),
+        "looks": [[s - start, e - s, places.get(thread, 0)] for s, e, thread in observer.looks],
+    }
 
 
 def _line(entry: str) -> str:
@@ -343,13 +287,11 @@ def _holders(alive: Iterable[Held]) -> list[list[Any]]:
         entry[0] += h.nbytes
         entry[1] += 1
     ranked = sorted(holders.items(), key=lambda entry: (-entry[1][0], entry[0]))
-    rest = [numbers for _, numbers in ranked[ROWS:]]
-    others = (
-        [[sum(n for n, _ in rest), sum(times for _, times in rest), "others", "", ""]]
-        if rest
-        else []
-    )
-    return [[*numbers, *key] for key, numbers in ranked[:ROWS]] + others
+    rows: list[list[Any]] = [[*numbers, *key] for key, numbers in ranked]
+    if len(rows) > ROWS:
+        total, times = (sum(row[i] for row in rows[ROWS:]) for i in (0, 1))
+        rows[ROWS:] = [[total, times, "others", "", ""]]
+    return rows
 
 
 def _which(seen: GraphRecord, passes: int, subject: str) -> str:
@@ -368,38 +310,27 @@ def _saved(seen: GraphRecord | None, passes: int, subject: str) -> dict[str, Any
 
     def rows_of(shares: Sequence[Share]) -> list[list[Any]]:
         return [
-            [
-                s.nbytes,
-                s.arrays,
-                s.where if not s.where.startswith("not recorded") else "line not known",
-            ]
+            [s.nbytes, s.arrays, "line not known" if s.where == ENABLE else s.where]
             for s in shares[:ROWS]
         ]
 
-    c = report.checkpointing
     alike = Counter(
         (
-            k.nbytes,
-            k.name,
-            f"{k.shape} {k.dtype}",
-            k.param or k.kind,
-            ", ".join(dict.fromkeys(k.operations[:4])),
-            str(k.site or "line not known"),
+            m.nbytes,
+            m.name,
+            f"{m.shape} {m.dtype}",
+            m.param or m.kind,
+            ", ".join(dict.fromkeys(m.operations[:4])),
+            str(m.site or "line not known"),
         )
-        for k in report.memories
+        for m in report.memories  # the largest first
     )
-    largest = [
-        [n, times, *rest]
-        for (n, *rest), times in sorted(alike.items(), key=lambda a: -a[0][0])[:ROWS]
-    ]
+    largest = [[n, times, *rest] for (n, *rest), times in list(alike.items())[:ROWS]]
+    c = report.checkpointing
+    numbers = ("total", "operations", "intermediates", "constants", "leaves", "packed")
     return {
         "which": _which(seen, passes, subject),
-        "total": report.total,
-        "operations": report.operations,
-        "intermediates": report.intermediates,
-        "constants": report.constants,
-        "leaves": report.leaves,
-        "packed": report.packed,
+        **{name: getattr(report, name) for name in numbers},
         "by_operation": rows_of(report.by_operation),
         "by_line": rows_of(report.by_line),
         "largest": largest,

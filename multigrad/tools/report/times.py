@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..graphs import provenance
@@ -30,26 +31,21 @@ def totals(events: Iterable[Any], observer: RunObserver, end: int) -> dict[str, 
     spent = {"forward": 0.0, "backward": 0.0, RECORDING: 0.0}
     elsewhere = 0.0
     spans: list[tuple[float, float, str, float]] = []
-    for kind, times_ in (("backward", observer.pass_times), (RECORDING, observer.looks)):
+    for kind, times in (("backward", observer.pass_times), (RECORDING, observer.looks)):
         spans += [
             (begin - observer.start, finish - observer.start, kind, 0.0)
-            for begin, finish, thread in times_
+            for begin, finish, thread in times
             if thread == observer.thread
         ]
     for event in events:
         if event.scope not in (FORWARD, BACKWARD):
             continue
-        before, behind = event._cost
         if event.thread == observer.thread:
-            times = event.time_range
-            spans.append(
-                (
-                    1000 * (times.start - before),
-                    1000 * (times.end + behind),
-                    "backward" if event.scope == BACKWARD else "forward",
-                    1000 * (before + behind + event._hidden),
-                )
-            )
+            before, behind = event._cost
+            begin, finish = event.time_range.start - before, event.time_range.end + behind
+            kind = "backward" if event.scope == BACKWARD else "forward"
+            cost = before + behind + event._hidden
+            spans.append((1000 * begin, 1000 * finish, kind, 1000 * cost))
         elif event.cpu_parent is None or event.cpu_parent.scope == USER:
             elsewhere += 1000 * event.cpu_time_total
     # the calls around: where each ends, and the part for which its moments count
@@ -80,14 +76,13 @@ def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
     """
     lines: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for event in events:
-        place = next(
-            (p for p in map(split, event.stack) if not p[0].startswith(provenance.skipped())), None
-        )
-        if place is None or event.scope not in (FORWARD, BACKWARD):
-            continue
-        entry = lines[place[:2]]
-        entry[in_backward(event)] += round(1000 * event.self_cpu_time_total)
-        entry[2] += event.scope == FORWARD and not in_backward(event)
+        places = (p for p in map(split, event.stack) if not p[0].startswith(provenance.skipped()))
+        place = next(places, None)
+        if place is not None and event.scope in (FORWARD, BACKWARD):
+            backward = in_backward(event)
+            entry = lines[place[:2]]
+            entry[backward] += round(1000 * event.self_cpu_time_total)
+            entry[2] += not backward
     return sorted(
         ((file, number, entry) for (file, number), entry in lines.items()),
         key=lambda r: (-r[2][0] - r[2][1], r[:2]),
@@ -111,23 +106,21 @@ def annotated(lines: Sequence[tuple[str, int, list[int]]]) -> list[dict[str, Any
         files.setdefault(file, {})[number] = entry
     sources = []
     for file, timed in files.items():
-        text = linecache.getlines(file)
-        wanted = (
-            set(range(1, len(text) + 1))
-            if len(text) <= WHOLE
-            else {
-                k for n in timed for k in range(n - CONTEXT, n + CONTEXT + 1) if 1 <= k <= len(text)
-            }
-        )
+        text = [line.rstrip("\n")[:300] for line in linecache.getlines(file)]
+        numbers = set(timed)
+        if len(text) <= WHOLE:
+            numbers.update(range(1, len(text) + 1))
+        for n in timed:
+            numbers.update(range(max(n - CONTEXT, 1), min(n + CONTEXT, len(text)) + 1))
         rows: list[list[Any]] = []
         before = 0
-        for number in sorted(wanted | set(timed)):
+        for number in sorted(numbers):
             if number != before + 1:
                 rows.append([])
-            source = text[number - 1].rstrip("\n")[:300] if number <= len(text) else ""
+            source = text[number - 1] if number <= len(text) else ""
             rows.append([number, source, *timed.get(number, (0, 0, 0))])
             before = number
-        if wanted and before < len(text):
+        if before < len(text):
             rows.append([])
         sources.append({"file": provenance.shown(file), "rows": rows})
     return sources
@@ -143,18 +136,18 @@ def split(entry: str) -> tuple[str, int, str]:
 # ----- The flame graph -----
 
 
+@dataclass(slots=True, eq=False)
 class Flame:
     """A box of the flame graph: the calls with one call stack.
 
     `self_time` and `total` are nanoseconds.
     """
 
-    __slots__ = ("children", "kind", "name", "self_time", "total")
-
-    def __init__(self, name: str, kind: int) -> None:
-        self.name, self.kind = name, kind
-        self.self_time = self.total = 0
-        self.children: dict[tuple[str, int], Flame] = {}
+    name: str
+    kind: int
+    self_time: int = 0
+    total: int = 0
+    children: dict[tuple[str, int], Flame] = field(default_factory=dict)
 
     def child(self, name: str, kind: int) -> Flame:
         return self.children.setdefault((name, kind), Flame(name, kind))

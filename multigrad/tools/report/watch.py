@@ -7,20 +7,20 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from ... import observe
 from ...backward import run as backward
 from ...core.element import Library
-from ...core.graph import AccumulateGrad, Node, OutputNode, notes
+from ...core.graph import AccumulateGrad, Node, notes
 from ...core.tensor import Tensor, wrap_at
 from ...observe import PASS, Call
 from ..graphs import provenance
 from ..graphs.drawing import GraphPicture
 from ..graphs.memory import MemoryReport
-from ..graphs.model import collect
+from ..graphs.model import collect, owner_of
 from ..graphs.provenance import Note, Site, dtype_name, output_of, site, skipped
 from ..profiler.memory import Memory
 from ..profiler.recorder import Recorder, made_by
@@ -49,10 +49,10 @@ class GraphRecord:
 
     number: int
     site: Site | None
-    report: MemoryReport | None
-    summary: str
-    drawing: str
-    picture: dict[str, Any]
+    report: MemoryReport | None = None
+    summary: str = ""
+    drawing: str = ""
+    picture: dict[str, Any] = field(default_factory=dict)
     error: str = ""
 
 
@@ -82,9 +82,6 @@ class RunObserver(Recorder):
         self._spent = 0
         self._nodes: defaultdict[int, list[tuple[str, Site | None]]] = defaultdict(list)
         self._last: weakref.ref[Tensor] | None = None
-
-    def open(self) -> None:
-        observe.enter(self)
 
     def close(self) -> None:
         observe.leave(self)
@@ -132,37 +129,28 @@ class RunObserver(Recorder):
 
     def _note(self, result: Any, where: Site | None, outside: bool) -> None:
         """Record the line and the labels on the node for `draw`, as `record_lines` does."""
-        outs = [
-            t
-            for t in (result if isinstance(result, (tuple, list)) else (result,))
-            if isinstance(t, Tensor)
-        ]
-        node = next((t._node for t in outs if t._node is not None), None)
-        if node is None or type(node) is AccumulateGrad:
+        values = result if isinstance(result, (tuple, list)) else (result,)
+        outs = [t for t in values if isinstance(t, Tensor)]
+        t = next((t for t in outs if t._node is not None), None)
+        if t is None or t._node is None or type(t._node) is AccumulateGrad:
             return
         if outside:
-            self._last = weakref.ref(next(t for t in outs if t._node is not None))
-        owner = node.next if type(node) is OutputNode else node
-        note = provenance.noted(owner)
-        if note is not None and note.site is not None:
+            self._last = weakref.ref(t)
+        owner = owner_of(t._node)
+        note = provenance.noted(owner) or Note(None, (), tuple(map(output_of, outs)))
+        if note.site is not None:
             return  # the operation returned its argument, or is around the maker of the node
         labels, label = [], observe.here().label
         while label is not None:
             labels.append((label.name, id(label)))
             label = label.outer
-        notes(owner)[provenance.NOTE] = Note(
-            where,
-            note.labels if note is not None and note.labels else tuple(reversed(labels)),
-            note.outputs if note is not None else tuple(map(output_of, outs)),
+        notes(owner)[provenance.NOTE] = note._replace(
+            site=where, labels=note.labels or tuple(reversed(labels))
         )
 
     @staticmethod
     def _site_of(node: Any) -> Site | None:
-        note = (
-            provenance.note_of(node.next if type(node) is OutputNode else node)
-            if node is not None
-            else None
-        )
+        note = None if node is None else provenance.note_of(owner_of(node))
         return None if note is None else note.site
 
     # ----- Graphs -----
@@ -171,11 +159,8 @@ class RunObserver(Recorder):
         if backward.current.get() is None:
             self.passes += 1
             if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.start):
-                self._look(
-                    [_root(node, g, p.like) for node, g in roots],
-                    self.passes,
-                    site(sys._getframe(1), skipped()),
-                )
+                where = site(sys._getframe(1), skipped())
+                self._look([_root(node, g, p.like) for node, g in roots], self.passes, where)
 
     def _look(self, tensors: Sequence[Tensor], number: int, where: Site | None) -> None:
         start = perf_counter_ns()
@@ -183,25 +168,15 @@ class RunObserver(Recorder):
             graph = collect(tensors, _names())
             report = MemoryReport(graph)
             picture = GraphPicture(graph, None, BOXES)
-            shown = picture.opened
-            self.graph = GraphRecord(
-                number,
-                where,
-                report,
-                picture.summary,
-                shown.elements,
-                shown.data(shown is not picture),
-            )
+            opened = picture.opened
+            drawing, data = opened.elements, opened.data(opened is not picture)
+            record = GraphRecord(number, where, report, picture.summary, drawing, data)
         except Exception as error:  # the script must not fail because of the report
-            self.graph = GraphRecord(
-                number, where, None, "", "", {}, f"{type(error).__name__}: {error}"
-            )
-        if (
-            self.largest is None
-            or self.largest.report is None
-            or (self.graph.report and self.graph.report.total > self.largest.report.total)
-        ):
-            self.largest = self.graph
+            record = GraphRecord(number, where, error=f"{type(error).__name__}: {error}")
+        self.graph = record
+        largest = None if self.largest is None else self.largest.report
+        if largest is None or (record.report and record.report.total > largest.total):
+            self.largest = record
         end = perf_counter_ns()
         self._spent += end - start
         self.looks.append((start, end, threading.get_ident()))
@@ -212,10 +187,8 @@ def _in_compiled() -> bool:
     module = sys.modules.get("multigrad.compiling.compiled")
     if module is None:  # nothing has been compiled
         return False
-    code, frame = module.Compiled.__call__.__code__, sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+    code = module.Compiled.__call__.__code__
+    return any(f.f_code is code for f in provenance.frames(sys._getframe(1)))
 
 
 def _root(node: Node, g: Any, like: Tensor) -> Tensor:
