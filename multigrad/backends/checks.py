@@ -16,8 +16,8 @@ def check_operations(backend: Any) -> None:
     A prefix that no operation has belongs to a plugin that is not installed; its entries are kept
     for that plugin.
     """
-    for label, given in (("functions", backend.functions), ("rules", backend.rules)):
-        unknown = sorted(_unknown_of_all(given)) if _unknown(given) else []
+    for label, entries in (("functions", backend.functions), ("rules", backend.rules)):
+        unknown = sorted(_unknown(entries))
         if unknown:
             raise RegistrationError(
                 f"backend {backend.name!r} gives {label} for unknown operations: "
@@ -29,25 +29,24 @@ def check_operations(backend: Any) -> None:
             _check_rules(backend, registry.OPS[name], rules)
 
 
-def _unknown_of_all(names: Collection[str]) -> set[str]:
-    """The unknown names, once the table has the operations of all plugins.
+def _unknown(names: Collection[str]) -> set[str]:
+    """The names that no operation of an installed plugin has.
 
     While a plugin is declaring operations, the result is empty.
     """
-    return _unknown(names) if registry.fill() else set()
+    if all(name in registry.OPS for name in names) or not registry.fill():
+        return set()
+    prefixes = {name.partition(".")[0] for name in list(registry.OPS) if "." in name}
+    return {
+        name
+        for name in names
+        if name not in registry.OPS and ("." not in name or name.partition(".")[0] in prefixes)
+    }
 
 
-def _unknown(names: Collection[str]) -> set[str]:
-    missing = {name for name in names if name not in registry.OPS}
-    prefixes = (
-        {name.partition(".")[0] for name in list(registry.OPS) if "." in name} if missing else set()
-    )
-    return {name for name in missing if "." not in name or name.partition(".")[0] in prefixes}
-
-
-def _check_rules(backend: Any, op: registry.Op, given: Mapping[str, Any]) -> None:
+def _check_rules(backend: Any, op: registry.Op, rules: Mapping[str, Any]) -> None:
     takes = op.arrays if op.kind not in ("nondifferentiable", "composite") else ()
-    for argument, rule in given.items():
+    for argument, rule in rules.items():
         if argument not in takes:
             has = (
                 f"its rules are for {', '.join(takes)}"

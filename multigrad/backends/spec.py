@@ -168,15 +168,12 @@ class Backend:
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The backend's own kernel of that name, or the default that uses only the standard."""
-        if name in self.kernels:
-            return self.kernels[name]
-        if not self.capabilities.mutable and name in _kernels.IMMUTABLE:
-            return _kernels.IMMUTABLE[name]
-        return (
-            _kernels.LAZY[name]
-            if self.capabilities.lazy and name in _kernels.LAZY
-            else _kernels.DEFAULTS[name]
-        )
+        default = _kernels.DEFAULTS[name]
+        if not self.capabilities.mutable:
+            default = _kernels.IMMUTABLE.get(name, default)
+        if self.capabilities.lazy:
+            default = _kernels.LAZY.get(name, default)
+        return self.kernels.get(name, default)
 
     def lacks(self) -> dict[str, str]:
         """The requirements of `LACKS` that the library does not meet, with reason and source.

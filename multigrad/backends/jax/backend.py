@@ -21,14 +21,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache, wraps
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache, wraps
 from typing import Any, NoReturn
 
 from ...errors import GradientError
 from ...registry import OPS
 from .. import own as own_arrays
-from ..kernels import without_leading
+from ..kernels import SEVERAL, over_several, without_leading
 from ..raw import RawNamespace, form
 from ..spec import Backend, Capabilities
 
@@ -45,18 +46,8 @@ def make() -> Backend:
     import jax.numpy as jnp
     import numpy as np
 
-    created = (
-        "arange",
-        "empty",
-        "eye",
-        "linspace",
-        "ones",
-        "zeros",
-        "empty_like",
-        "full_like",
-        "ones_like",
-        "zeros_like",
-    )
+    created = "arange", "empty", "eye", "linspace", "ones", "zeros"
+    alike = "empty_like", "full_like", "ones_like", "zeros_like"
     _backend = Backend(
         "jax",
         jnp,
@@ -67,12 +58,9 @@ def make() -> Backend:
             data_dependent=True,
             missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"},
         ),
-        functions={name: _left_free(getattr(jnp, name)) for name in created}
+        functions={name: _left_free(getattr(jnp, name)) for name in (*created, *alike)}
         | {
-            **{
-                f"fft.{name}": _over_several(getattr(jnp.fft, name))
-                for name in ("fftn", "ifftn", "rfftn", "irfftn")
-            },
+            **{f"fft.{name}": over_several(getattr(jnp.fft, name)) for name in SEVERAL},
             **{
                 f"fft.{name}": _left_free(getattr(jnp.fft, name))
                 for name in ("fftfreq", "rfftfreq")
@@ -263,25 +251,6 @@ def _wide(dtype: Any) -> Any:
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     return jnp.searchsorted(x1, x2, side=side, sorter=sorter).astype(int)
-
-
-def _over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A Fourier transform over several axes that accepts -1 in `s`.
-
-    -1 is the length that the axis would have without `s`.
-    """
-
-    @wraps(transform)
-    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-        if s is not None and -1 in s:
-            axes = range(-len(s), 0) if axes is None else axes
-            lengths = [x.shape[a] for a in axes]
-            if transform.__name__ == "irfftn":
-                lengths[-1] = 2 * (lengths[-1] - 1)
-            s = tuple(length if n == -1 else n for n, length in zip(s, lengths, strict=True))
-        return transform(x, s=s, axes=axes, norm=norm)
-
-    return function
 
 
 # ----- Indexing -----
@@ -497,26 +466,10 @@ def concrete_bool(xp: Any, x: Any) -> bool | None:
     return None if isinstance(x, jax.core.Tracer) else bool(x)
 
 
-class _Lax:
-    """lax.scan, lax.while_loop and lax.switch in the form of the kernel `control`."""
-
-    @staticmethod
-    def scan(step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool) -> Any:
-        return jax.lax.scan(step, carry, xs, length=length, reverse=reverse)
-
-    @staticmethod
-    def while_loop(condition: Callable[..., Any], step: Callable[..., Any], carry: Any) -> Any:
-        return jax.lax.while_loop(condition, step, carry)
-
-    @staticmethod
-    def switch(index: Any, branches: Any, args: Any) -> Any:
-        return jax.lax.switch(index, branches, args)
-
-
 def control(xp: Any, arrays: Any) -> Any:
     """The loops of jax.lax if an array is a tracer, or if JAX compiles."""
     return (
-        _Lax
+        jax.lax
         if any(isinstance(x, jax.core.Tracer) for x in arrays)
         or isinstance(jnp.zeros(()), jax.core.Tracer)
         else None
@@ -562,34 +515,24 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
     return x, 0 if isinstance(x, jax.core.Tracer) else int(x.nbytes)
 
 
-@contextlib.contextmanager
-def _precision(x64: bool) -> Iterator[None]:
+def _precision(x64: bool) -> AbstractContextManager[None]:
     """Turn float64 on or off for a run of the conformance suite, as the user would."""
     # older versions have it in another module
-    switch = (
-        jax.enable_x64
-        if hasattr(jax, "enable_x64")
-        else importlib.import_module("jax.experimental").enable_x64
-    )
-    with switch(x64):
-        yield None
+    owner = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+    switch: AbstractContextManager[None] = owner.enable_x64(x64)
+    return switch
 
 
 # ----- Tensors as pytrees -----
 
 
-_registered = False
-
-
+@cache
 def _register_pytree() -> None:
     """Register Tensors as pytrees.
 
     A leaf Tensor has one child, its array, and no other data, so that `jit` retraces only for
     shapes and dtypes.
     """
-    global _registered
-    if _registered:
-        return
     for kind in (*own_arrays.tensor_classes(), *own_arrays.stand_ins()):
         jax.tree_util.register_pytree_node(
             kind,
@@ -601,7 +544,6 @@ def _register_pytree() -> None:
         getattr(importlib.import_module("jax._src.core"), "pytype_aval_mappings", {})[kind] = (
             _no_jax_type
         )
-    _registered = True
 
 
 def _no_jax_type(t: Any) -> NoReturn:

@@ -15,10 +15,12 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..kernels import (
+    SEVERAL,
     SOLE_LISTED,
     SOLE_OWNER,
     SOLE_VIEW,
     base_references,
+    over_several,
     references,
     without_leading,
 )
@@ -60,21 +62,10 @@ def make() -> Backend:
         | {
             # NumPy's own functions have every parameter of the standard since 2.1, at half the time
             # of the wrappers.
-            **{
-                name: getattr(np, name)
-                for name in (
-                    "asarray",
-                    "empty",
-                    "empty_like",
-                    "full",
-                    "ones",
-                    "ones_like",
-                    "zeros",
-                    "zeros_like",
-                )
-            },
+            **{name: getattr(np, name) for name in ("asarray", "empty", "full", "ones", "zeros")},
+            **{name: getattr(np, name) for name in ("empty_like", "ones_like", "zeros_like")},
             "astype": astype,
-            **{f"fft.{name}": over_several(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
+            **{f"fft.{name}": over_several(getattr(np.fft, name)) for name in SEVERAL},
             "from_dlpack": from_dlpack,
             "getitem": getitem,
             "linalg.diagonal": diagonal,
@@ -357,25 +348,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     out = np.from_dlpack(x, device=device, copy=copy)
     return out.copy() if copy and not out.flags.writeable else out
-
-
-def over_several(name: str) -> Callable[..., Any]:
-    """A Fourier transform over several axes: the last ones if `s` has lengths, and `axes` is None.
-
-    NumPy deprecates this. For a last length of -1, the inverse of rfftn takes the length of the
-    whole spectrum; NumPy takes that of the half.
-    """
-    transform = getattr(np.fft, name)
-
-    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-        if s is not None and axes is None:
-            axes = tuple(range(-len(s), 0))
-        if name == "irfftn" and s is not None and s[-1] == -1:
-            s = (*s[:-1], 2 * (x.shape[axes[-1]] - 1))
-        return transform(x, s=s, axes=axes, norm=norm)
-
-    function.__name__ = name
-    return function
 
 
 # ----- scatters -----
