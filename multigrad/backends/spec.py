@@ -182,35 +182,33 @@ class Backend:
         call asks the library anew, since the answer may change with the library's settings.
         `Capabilities.missing` lists the other gaps.
         """
-        c, told = self.capabilities, self._told()
-        masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
+        c, reported = self.capabilities, self._reported()
         declared = {
             "complex": c.complex,
             "data_dependent": c.data_dependent,
-            "boolean_indexing": masks,
+            "boolean_indexing": (
+                c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
+            ),
             "negative_steps": c.negative_steps,
             "truth": not c.lazy,
         }
-        reasons = {
-            name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False
-        }
-        return reasons | {
-            name: f"{text} (the library tells)"
-            for name, text in LACKS.items()
-            if declared[name] is None and told.get(name) is False
-        }
+        reasons = {}
+        for name, text in LACKS.items():
+            if declared[name] is False:
+                reasons[name] = f"{text} (declared)"
+            elif declared[name] is None and reported.get(name) is False:
+                reasons[name] = f"{text} (the library tells)"
+        return reasons
 
-    def _told(self) -> dict[str, bool]:
+    def _reported(self) -> dict[str, Any]:
         """The capabilities that the library reports, as far as it does."""
         try:
             info = self.namespace.__array_namespace_info__()
-            there = info.capabilities()
-            told = {
-                "data_dependent": there.get("data-dependent shapes"),
-                "boolean_indexing": there.get("boolean indexing"),
-            }
-            return {name: can for name, can in told.items() if isinstance(can, bool)} | {
-                "complex": bool(info.dtypes(kind="complex floating"))
+            capabilities = info.capabilities()
+            return {
+                "data_dependent": capabilities.get("data-dependent shapes"),
+                "boolean_indexing": capabilities.get("boolean indexing"),
+                "complex": bool(info.dtypes(kind="complex floating")),
             }
         except Exception:
             # a library without an inspection, or with half of one, may raise anything: it reports

@@ -224,8 +224,8 @@ def _owner(t: type, entry: Known) -> str | None:
             return f"that of the backend {other.spec.name!r}"
     if entry.plugin.built_in:
         return None
-    # any library may own it, so all current ones are asked
-    if claims.may_be_virtual(t, entry.spec.module):
+    # a class of another library, or with virtual subclasses: all current libraries are asked
+    if type(t) is not type or not claims.is_from(t, entry.spec.module):
         _load_imported()
     return claims.whose(t, entry.spec.module, loaded())
 
@@ -237,9 +237,7 @@ def _look_up(x: Any) -> Backend | None:
     """Find the backend of an array of a new type, and cache it by the type."""
     cls = type(x)
     load()
-    backend = _inherited(x, cls)
-    if backend is None and _load_imported():
-        backend = _inherited(x, cls)
+    backend = _inherited(x, cls) or (_inherited(x, cls) if _load_imported() else None)
     if backend is None:
         # A class may override `isinstance`. Another thread may also have loaded a backend
         # meanwhile.
@@ -270,12 +268,11 @@ def _look_up(x: Any) -> Backend | None:
 
 def _warn_of_failed(cls: type) -> None:
     """Warn once if the library of a class has a plugin, by its name, that brought no backend."""
-    failed = [plugin for plugin in plugins() if plugin.error and plugin.loaded]
-    if failed:
-        libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
-        working = {entry.plugin for entry in list(known.values())}
-        for plugin in failed:
-            if plugin.name in libraries and plugin not in working and not plugin.built_in:
+    for plugin in plugins():
+        if plugin.error and plugin.loaded and not plugin.built_in:
+            libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
+            brought = any(entry.plugin is plugin for entry in list(known.values()))
+            if plugin.name in libraries and not brought:
                 warn_once(
                     f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} count as those of an "
                     "unknown library."
@@ -332,30 +329,23 @@ def _usable(entry: Known) -> Backend | None:
     """
     if entry.backend is not None:
         return entry.backend
-    if entry.error or entry.blocked or sys.modules.get(entry.spec.module) is None:
+    if entry.error or sys.modules.get(entry.spec.module) is None or entry.blocked:
         return None
     # It is being loaded. Its own functions may ask for it, and so may the library while this thread
     # imports it; all other threads wait.
-    if entry.loading and (
-        entry.loading == threading.get_ident() or not imported(entry.spec.module)
-    ):
+    asks_itself = entry.loading == threading.get_ident() or not imported(entry.spec.module)
+    if entry.loading and asks_itself:
         return None
-    backend = None
     with contextlib.suppress(BackendError):
-        backend = _load(entry)
+        _load(entry)
     warn_if_slow(entry.plugin)
-    return backend
+    return entry.backend
 
 
 def _load_imported() -> bool:
     """Load the backends of all imported libraries, and return whether there were any left."""
-    waiting = [
-        k
-        for k in list(known.values())
-        if k.backend is None and not k.error and k.spec.module in sys.modules
-    ]
-    usable = [_usable(entry) for entry in waiting]
-    return any(usable)
+    loaded = [_usable(entry) for entry in list(known.values()) if entry.backend is None]
+    return any(loaded)
 
 
 def _library_roots() -> frozenset[str]:

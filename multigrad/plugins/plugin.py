@@ -82,10 +82,6 @@ class Plugin(Part):
     seconds: float = 0.0  # that its code has taken to load
 
     @property
-    def plugin(self) -> Plugin:
-        return self
-
-    @property
     def blocked(self) -> bool:
         return manager().is_blocked(self.name)
 
@@ -152,7 +148,7 @@ def step(part: Plugin | Known, failed: str) -> Iterator[None]:
     Its error is stored, and the operations that it declared are removed. Only KeyboardInterrupt is
     raised, since it comes from the user; a note names the plugin.
     """
-    plugin = part.plugin
+    plugin = part.plugin if isinstance(part, Known) else part
     before, error_before, start = dict(registry.OPS), part.error, monotonic()
     try:
         yield

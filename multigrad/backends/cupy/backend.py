@@ -7,10 +7,8 @@ differ from run to run.
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import sys
-from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -70,7 +68,8 @@ def make() -> Backend:
             "from_numpy": lambda xp, x: cp.asarray(x),
             "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count)),
         },
-        variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
+        # CuPy ignores the device of the operands: each variant makes a device the current one
+        variants={f"device{i}": partial(cp.cuda.Device, i) for i in range(1, count)},
     )
 
 
@@ -79,21 +78,18 @@ def _count_devices() -> int:
 
     CuPy imports without a device; then even an empty array raises.
     """
-    advice = (
-        "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES "
-        "hides no device."
-    )
+    cause = None
     try:
         count = int(cp.cuda.runtime.getDeviceCount())
     except cp.cuda.runtime.CUDARuntimeError as error:
-        raise NoDeviceError(
-            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device "
-            f"({error}). {advice}"
-        ) from error
+        count, cause = 0, error
     if count == 0:
+        reason = "" if cause is None else f" ({cause})"
         raise NoDeviceError(
-            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device. {advice}"
-        )
+            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device{reason}. "
+            "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES "
+            "hides no device."
+        ) from cause
     return count
 
 
@@ -242,10 +238,3 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
     while x.base is not None:
         x = x.base
     return x, int(x.nbytes)
-
-
-@contextlib.contextmanager
-def _on_device(number: int) -> Iterator[Any]:
-    """Make a device the current one: CuPy ignores the device of the operands."""
-    with cp.cuda.Device(number) as device:
-        yield device

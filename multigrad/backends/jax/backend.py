@@ -161,21 +161,19 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return jnp.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
+@_left_free
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     if dtype is None and type(fill_value) in (bool, int, float, complex):
         dtype = type(fill_value)
-    if device is not None and device == _default_device():
-        device = None
     return jnp.full(shape, fill_value, dtype=dtype, device=device)
 
 
+@_left_free
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array on the memory of `x`, or a copy.
 
     It is a copy if `copy` is true (jax.numpy ignores it), or if JAX cannot use the memory.
     """
-    if device is not None and device == _default_device():
-        device = None
     if copy:
         # for memory that NumPy cannot read
         with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):
@@ -315,25 +313,18 @@ def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     """Raise IndexError for an out-of-bounds index that is known on the host."""
     axis = 0
     for i, k in enumerate(entries):
-        kind = type(k)
-        if k is None:
-            continue
         if k is Ellipsis:
             axis = len(shape) - sum(_width(rest) for rest in entries[i + 1 :])
             continue
-        if axis < len(shape):
+        ends: tuple[Any, ...] = ()
+        if type(k) is int:
+            ends = (k,)
+        elif type(k) is np.ndarray and k.dtype.kind in "iu" and k.size:
+            ends = k.min(), k.max()
+        for end in ends if axis < len(shape) else ():
             n = shape[axis]
-            if kind is int:
-                low = high = k
-            elif kind is np.ndarray and k.dtype.kind in "iu" and k.size:
-                low, high = k.min(), k.max()
-            else:
-                low = high = 0
-            if low < -n or (high >= n and kind in (int, np.ndarray)):
-                raise IndexError(
-                    f"index {low if low < -n else high} is out of bounds for axis {axis} with "
-                    f"size {n}"
-                )
+            if not -n <= end < n:
+                raise IndexError(f"index {end} is out of bounds for axis {axis} with size {n}")
         axis += _width(k)
 
 

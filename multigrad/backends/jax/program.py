@@ -15,13 +15,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from ... import optimizing
+from ...optimizing import filled, optimized
 from ...program import (
     Call,
     Guard,
     Missed,
     Program,
-    Ref,
     Write,
     compatible,
     function_of,
@@ -40,7 +39,7 @@ def compiled(xp: Any, program: Program, *, arena: int) -> Callable[..., Any]:
 
     See `multigrad/program.py`; JAX manages its own memory.
     """
-    program = optimizing.optimized(program)
+    program = optimized(program)
     if any(
         step.op.about.checks
         if isinstance(step, Call)
@@ -117,10 +116,10 @@ class Jitted:
                     return False
             elif is_on_numbers(self._program, step):
                 values[step.outs[0]] = function_of(self._xp, self._program, step)(
-                    *_given(step.args, values)
+                    *filled(step.args, values)
                 )
             else:
-                x, dtype = _given(step.args[:1], values)[0], step.args[1]
+                x, dtype = filled(step.args[:1], values)[0], step.args[1]
                 values[step.outs[0]] = np.asarray(x, dtype=dtype)
         return True
 
@@ -129,13 +128,6 @@ class Jitted:
             self._plain = one_by_one(self._xp, self._program)
         results: tuple[Any, ...] = self._plain(*inputs)
         return results
-
-
-def _given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
-    return tuple(
-        values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x
-        for x in args
-    )
 
 
 def _pieces(
@@ -169,7 +161,7 @@ def _function(
     def piece(*arrays: Any) -> tuple[Any, ...]:
         values = dict(zip(taken, arrays, strict=True))
         for call, function in zip(calls, functions, strict=True):
-            result = function(*_given(call.args, values))
+            result = function(*filled(call.args, values))
             values.update(
                 zip(call.outs, (result,) if call.op.outputs == () else tuple(result), strict=True)
             )

@@ -149,18 +149,11 @@ def function_of_code(code: Code, changed: Any) -> Callable[..., tuple[Any, ...]]
     scope = code.scope | {"frames": frames, "most": most, "changed": changed}
     making = list(code.frame_lines())
     if making:
-        scope["frame"] = _function("frame", making, scope)
-    run = _function("run", lines, scope)
+        scope["frame"] = straight.function_of_lines("frame", making, scope)
+    run = straight.function_of_lines("run", lines, scope)
     run.source = "\n".join([*making, *lines, ""])
     run.frames, run.nbytes = frames, code.nbytes
     return run  # type: ignore[no-any-return]
-
-
-def _function(name: str, lines: list[str], scope: dict[str, Any]) -> Any:
-    """A function of this name in a scope of its own, which does not refer to it."""
-    scope = dict(scope)
-    exec(compile("\n".join(lines), "<multigrad program>", "exec"), scope)
-    return scope.pop(name)
 
 
 def seen(number: int, x: Any, root: int | None = None) -> Seen:
