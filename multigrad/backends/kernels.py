@@ -312,11 +312,12 @@ def from_numpy(xp: Any, x: Any) -> Any:
     reasons = []
     narrow = None
     # the library may lack some dtypes
-    for way in (
+    ways: tuple[Callable[[], Any], ...] = (
         lambda: xp.from_dlpack(x),
         lambda: xp.asarray(x),
         lambda: _from_list(xp, x),
-    ):
+    )
+    for way in ways:
         try:
             out = way()
             if tuple(out.shape) != x.shape:
@@ -460,12 +461,20 @@ def over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-DEFAULTS: dict[str, Callable[..., Any]] = {
-    name: f
-    for name, f in list(globals().items())
-    if isfunction(f) and not name.startswith("_") and f.__code__.co_varnames[:1] == ("xp",)
-}
-"""The kernels: the public functions above that take a namespace first."""
+def kernels_of(module: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """The kernels that a module defines: its public functions that take a namespace first."""
+    return {
+        name: f
+        for name, f in list(module.items())
+        if isfunction(f)
+        and f.__module__ == module["__name__"]
+        and not name.startswith("_")
+        and f.__code__.co_argcount > 0
+        and f.__code__.co_varnames[0] == "xp"
+    }
+
+
+DEFAULTS = kernels_of(globals())
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that differ where arrays are immutable."""
 LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": _unknown}

@@ -78,9 +78,8 @@ class RawNamespace:
 
         True for libraries that do not say.
         """
-        kernels = self._backend.kernels
-        known = "is_c_contiguous" in kernels and not isinstance(x, self._backend.scalar_types)
-        return not known or bool(kernels["is_c_contiguous"](self, x))
+        kernel = self._backend.kernels.get("is_c_contiguous")
+        return kernel is None or isinstance(x, self._backend.scalar_types) or bool(kernel(self, x))
 
     def truth(self, x: Any) -> bool | None:
         """The value of the 0-d boolean array `x`, or None if it is unknown."""

@@ -109,7 +109,7 @@ class Text:
         Inputs, constants and values for the end are excluded.
         """
         program = self.program
-        kept = {
+        lasting = {
             *program.inputs,
             *program.constants,
             *program.outputs,
@@ -123,7 +123,7 @@ class Text:
                 else (step.value,)
             )
             for n in used:
-                if n not in kept:
+                if n not in lasting:
                     last[n] = i
         uses: dict[int, list[int]] = {}
         for n, i in last.items():
@@ -183,13 +183,12 @@ class Text:
 
     def name(self, x: Any, name: str = "") -> str:
         """The name of an object: the given one, unless that is the name of another object."""
-        known = self.named.get(id(x))
-        if known is None:
-            known = name if name.isidentifier() else f"c{len(self.named)}"
-            if self.scope.get(known, x) is not x:
-                known = f"{known}_{len(self.named)}"
-            self.named[id(x)], self.scope[known] = known, x
-        return known
+        if id(x) not in self.named:
+            text = name if name.isidentifier() else f"c{len(self.named)}"
+            if self.scope.get(text, x) is not x:
+                text = f"{text}_{len(self.named)}"
+            self.named[id(x)], self.scope[text] = text, x
+        return self.named[id(x)]
 
     def end(self, writes: list[Write]) -> Iterator[str]:
         """The return values and the writes, after the last point of failure."""

@@ -45,7 +45,7 @@ def register_clients() -> None:
     Tensors that were made before. It imports no library, and registers with each library once.
     """
     with _registering:
-        known = len(sys.modules)  # the next Tensor notices later imports
+        count = len(sys.modules)  # the next Tensor notices later imports
         late = False
         for place, name in PLACES.items():
             module = sys.modules.get(place)
@@ -56,8 +56,8 @@ def register_clients() -> None:
                 continue
             _registered.add(place)  # first, since a registration may make Tensors
             import_module(f".{name}", __name__).register(module)
-            known = len(sys.modules)
-        imported.looked(-1 if late else known)
+            count = len(sys.modules)
+        imported.looked(-1 if late else count)
 
 
 def __getattr__(name: str) -> ModuleType:

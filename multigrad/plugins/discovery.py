@@ -26,7 +26,7 @@ from ..errors import ArrayTypeError, BackendError, NoDeviceError, RegistrationEr
 from ..provided import provide
 from . import claims, installed
 from .found import imported, plugins
-from .loading import known, load, owners_of
+from .loading import backends, load, owners_of
 from .plugin import Known, lock, step, warn_if_slow, warn_once
 
 # Objects of exactly these types are never arrays. Other misses are not cached, since the library
@@ -88,11 +88,11 @@ def get(name: str) -> Backend:
     if not isinstance(name, str):
         raise BackendError(f"a backend is requested by its name, a string, not {name!r}.")
     load()
-    if name not in known:
+    if name not in backends:
         load(name)
-    if name not in known:
+    if name not in backends:
         load(everything=True)
-    entry = known.get(name)
+    entry = backends.get(name)
     if entry is None:
         raise BackendError(_unknown(name))
     if entry.backend is not None:
@@ -120,15 +120,15 @@ def _unknown(name: str) -> str:
         for p in plugins()
     )
     return (
-        f"unknown backend {name!r}.{nearest(name, known)} Known backends: "
-        f"{', '.join(sorted(known))}. Installed plugins: {found}. A backend for another "
+        f"unknown backend {name!r}.{nearest(name, backends)} Known backends: "
+        f"{', '.join(sorted(backends))}. Installed plugins: {found}. A backend for another "
         "library comes with a plugin."
     )
 
 
 def loaded() -> list[Backend]:
     """The backends in use so far."""
-    return [entry.backend for entry in list(known.values()) if entry.backend is not None]
+    return [entry.backend for entry in list(backends.values()) if entry.backend is not None]
 
 
 def names() -> list[str]:
@@ -137,7 +137,7 @@ def names() -> list[str]:
     A deferred plugin has not named its backends yet, so its own name is listed.
     """
     load()
-    return sorted({*known, *(plugin.name for plugin in plugins() if plugin.deferred)})
+    return sorted({*backends, *(plugin.name for plugin in plugins() if plugin.deferred)})
 
 
 # ----- Loading a backend -----
@@ -271,7 +271,7 @@ def _warn_of_failed(cls: type) -> None:
     for plugin in plugins():
         if plugin.error and plugin.loaded and not plugin.built_in:
             libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
-            brought = any(entry.plugin is plugin for entry in list(known.values()))
+            brought = any(entry.plugin is plugin for entry in list(backends.values()))
             if plugin.name in libraries and not brought:
                 warn_once(
                     f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} count as those of an "
@@ -344,14 +344,14 @@ def _usable(entry: Known) -> Backend | None:
 
 def _load_imported() -> bool:
     """Load the backends of all imported libraries, and return whether there were any left."""
-    loaded = [_usable(entry) for entry in list(known.values()) if entry.backend is None]
+    loaded = [_usable(entry) for entry in list(backends.values()) if entry.backend is None]
     return any(loaded)
 
 
 def _library_roots() -> frozenset[str]:
     """The modules of the libraries, of their plugins, and of the adapters between them."""
     names: list[str] = []
-    for entry in list(known.values()):
+    for entry in list(backends.values()):
         if entry.blocked:
             continue
         names += [entry.spec.module] + [entry.spec.load] * (not entry.plugin.built_in)

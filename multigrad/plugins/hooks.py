@@ -24,7 +24,7 @@ import pluggy
 
 from .. import registry
 from ..backends.spec import BackendSpec
-from .plugin import Plugin, Refused, plugin_manager, shown
+from .plugin import Plugin, Refused, plugin_manager, repr_of
 
 hookspec = pluggy.HookspecMarker("multigrad")
 hookimpl = pluggy.HookimplMarker("multigrad")
@@ -96,7 +96,7 @@ def items(plugin: Plugin, hook: str, kind: type | None = None) -> Iterator[Any]:
         has_items = isinstance(result, Iterable) and not isinstance(result, (str, bytes, Mapping))
         advice = f"return a list of {kind.__name__}"
     if not has_items:
-        raise Refused(f"returned {shown(result)} from {hook}: {advice}.")
+        raise Refused(f"returned {repr_of(result)} from {hook}: {advice}.")
     for item in list(result if kind is not None else result.items()):
         if isinstance(item, kind) if kind is not None else _is_sample(*item):
             yield item
@@ -104,7 +104,7 @@ def items(plugin: Plugin, hook: str, kind: type | None = None) -> Iterator[Any]:
             if kind is None:
                 item = dict([item])
                 advice = "a sample is a function or 'module:name', by the name of its operation"
-            plugin.fail(f"{plugin.origin} returned {shown(item)} from {hook}: {advice}.")
+            plugin.fail(f"{plugin.origin} returned {repr_of(item)} from {hook}: {advice}.")
 
 
 def _is_sample(name: Any, target: Any) -> bool:

@@ -9,7 +9,7 @@ from ..backends.spec import Backend
 from ..errors import BackendError, NoDeviceError
 from . import discovery, installed
 from .found import plugins
-from .loading import known, load
+from .loading import backends, load
 from .plugin import Known, Plugin
 
 
@@ -45,7 +45,7 @@ def listing(probe: bool = False) -> list[BackendInfo]:
     This imports no array library, unless `probe` is true.
     """
     load(everything=probe)
-    entries = list(known.values())
+    entries = list(backends.values())
     for entry in entries if probe else ():
         # the error is kept with the entry, or occurs again below
         with contextlib.suppress(BackendError):

@@ -25,17 +25,17 @@ from .plugin import (
     Plugin,
     Refused,
     lock,
-    shown,
+    repr_of,
     step,
-    told,
+    text_of,
     warn_if_slow,
     warn_once,
 )
 
-known: dict[str, Known] = {}
+backends: dict[str, Known] = {}
 """The backends that loaded plugins have brought, by name."""
 _owners: dict[str, list[Known]] = {}  # by the modules of their libraries
-_left: list[Plugin] | None = None  # the plugins that wait; None until all others are loaded
+_waiting: list[Plugin] | None = None  # the plugins that wait; None until all others are loaded
 
 
 @wanted
@@ -51,9 +51,9 @@ def fill() -> bool:
 
     That is False for a plugin that asks while it is loaded. Other threads wait.
     """
-    if _left is None:
+    if _waiting is None:
         load()
-    return _left is not None
+    return _waiting is not None
 
 
 def load(name: str = "", everything: bool = False) -> bool:
@@ -62,10 +62,10 @@ def load(name: str = "", everything: bool = False) -> bool:
     At first, these are all but the deferred ones. Later, these are the deferred plugins whose
     library was imported meanwhile, the one of that name, or all of them.
     """
-    global _left
-    if _left is None:
+    global _waiting
+    if _waiting is None:
         declare_standard()
-    waiting = plugins() if _left is None else _left
+    waiting = plugins() if _waiting is None else _waiting
     due = [plugin for plugin in waiting if _is_due(plugin, name, everything)]
     for plugin in due:
         _import(plugin)
@@ -78,10 +78,10 @@ def load(name: str = "", everything: bool = False) -> bool:
                 f"{', '.join(plugin.overrides)}. {plugin.blocking}"
             )
         warn_if_slow(plugin)
-    if due or _left is None:
+    if due or _waiting is None:
         waiting = [plugin for plugin in plugins() if not plugin.loaded]
         if not any(map(_is_due, waiting)):
-            _left = waiting
+            _waiting = waiting
     return bool(due)
 
 
@@ -153,7 +153,7 @@ def _check_api(plugin: Plugin, error: BaseException | None = None) -> None:
     if type(version) is not int or version < 1:
         reason = (
             f"MULTIGRAD_API in {name} must be an int, the version of multigrad's API for plugins "
-            f"that it is written against, as {API}; it is {shown(version)}."
+            f"that it is written against, as {API}; it is {repr_of(version)}."
         )
     elif version > API:
         reason = (
@@ -163,7 +163,7 @@ def _check_api(plugin: Plugin, error: BaseException | None = None) -> None:
         )
     else:
         return
-    also = f" Its import failed: {told(error)}" if error is not None else ""
+    also = f" Its import failed: {text_of(error)}" if error is not None else ""
     raise Refused(f"is refused: {reason}{also}") from error
 
 
@@ -220,9 +220,9 @@ def load_samples() -> dict[str, Any]:
 
 def _add(spec: BackendSpec, plugin: Plugin) -> None:
     """Store a backend that a plugin brings; the plugin fails if its name is taken."""
-    other = known.get(spec.name)
+    other = backends.get(spec.name)
     if other is None:
-        known[spec.name] = Known(spec, plugin)
+        backends[spec.name] = Known(spec, plugin)
         _assign_modules()
     elif other.spec != spec or other.plugin is not plugin:  # else it is taken again
         plugin.fail(
@@ -243,7 +243,7 @@ def _assign_modules() -> None:
         return entry.backend is None, not plugin.built_in, plugin.name, plugin.distribution
 
     owners: dict[str, list[Known]] = {}
-    for entry in sorted(known.values(), key=rank):
+    for entry in sorted(backends.values(), key=rank):
         module, plugin = entry.spec.module, entry.plugin
         if entry.blocked:
             continue

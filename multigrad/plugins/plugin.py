@@ -156,11 +156,11 @@ def step(part: Plugin | Known, failed: str) -> Iterator[None]:
         part.fail(f"{part.origin} {refusal}", refusal.__cause__)
     except KeyboardInterrupt as error:
         if not plugin.built_in:
-            part.fail(f"{part.origin} {failed}: {told(error)}", error)
+            part.fail(f"{part.origin} {failed}: {text_of(error)}", error)
             error.add_note(f"This interrupted {plugin.origin}. {plugin.blocking}")
         raise
     except BaseException as error:  # SystemExit too: a plugin must not end the program
-        part.fail(f"{part.origin} {failed}: {told(error)}", error)
+        part.fail(f"{part.origin} {failed}: {text_of(error)}", error)
     finally:
         plugin.seconds += monotonic() - start
         if part.error != error_before:
@@ -181,7 +181,7 @@ def warn_if_slow(plugin: Plugin) -> None:
         )
 
 
-def told(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The type and the text of an error; some third-party errors cannot be printed."""
     try:
         text = str(error)
@@ -192,7 +192,7 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def shown(x: object) -> str:
+def repr_of(x: object) -> str:
     """The beginning of a plugin's value as text."""
     try:
         text = repr(x)

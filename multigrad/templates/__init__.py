@@ -106,8 +106,8 @@ def write(kind: str, name: str, where: Path, module: str | None = None) -> Writt
         values["notes"] = "".join(f"- {note}\n" for note in notes) or "It lacks nothing.\n"
     files = dict(_files(kind, values, module is None))
     try:
-        with tempfile.TemporaryDirectory(dir=where) as made:
-            whole = Path(made, values["distribution"])
+        with tempfile.TemporaryDirectory(dir=where) as scratch:
+            whole = Path(scratch, values["distribution"])
             for path, text in files.items():
                 (whole / path).parent.mkdir(parents=True, exist_ok=True)
                 (whole / path).write_text(text, encoding="utf-8")

@@ -61,10 +61,10 @@ def look(name: str) -> dict[str, Any]:
         }
     owner = discovery.backend_of(x)
     scalars = type(total) is not type(x)
-    known = discovery.backend_of(total) if scalars else None
+    of_total = discovery.backend_of(total) if scalars else None
     # a number of Python, or an array of another library, cannot be an array of this one
     foreign = scalars and (
-        type(total) in (bool, int, float, complex) or (known is not None and known != owner)
+        type(total) in (bool, int, float, complex) or (of_total is not None and of_total != owner)
     )
     return {
         "owner": owner.name if owner else "",

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ...errors import NoDeviceError
-from ..kernels import SOLE_OWNER
+from ..kernels import SOLE_OWNER, kernels_of
 from ..raw import form
 from ..spec import Backend
 
@@ -53,21 +53,7 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={
-            "take_ownership": take_ownership,
-            "place_like": place_like,
-            "constant": constant,
-            "is_c_contiguous": is_c_contiguous,
-            "shares_memory": shares_memory,
-            "synchronize": synchronize,
-            "accelerator": accelerator,
-            "mark": mark,
-            "elapsed": elapsed,
-            "storage": storage,
-            "to_numpy": to_numpy,
-            "from_numpy": lambda xp, x: cp.asarray(x),
-            "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count)),
-        },
+        kernels=kernels_of(globals()),
         # CuPy ignores the device of the operands: each variant makes a device the current one
         variants={f"device{i}": partial(cp.cuda.Device, i) for i in range(1, count)},
     )
@@ -181,7 +167,7 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
 _constants: dict[Any, Any] = {}
 
 
-def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
+def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     """`value` as a 0-d array on its device, cached: each new one is copied from the host."""
     if device is None:
         device = cp.cuda.Device()
@@ -202,6 +188,14 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
             "to_numpy(copy=False): NumPy cannot share the memory of a device. Leave out copy=False."
         )
     return x.get()
+
+
+def from_numpy(xp: Any, x: Any) -> Any:
+    return cp.asarray(x)
+
+
+def devices(xp: Any) -> tuple[Any, ...]:
+    return tuple(cp.cuda.Device(i) for i in range(cp.cuda.runtime.getDeviceCount()))
 
 
 def synchronize(xp: Any, x: Any) -> None:

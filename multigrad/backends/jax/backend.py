@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 from ...errors import GradientError
 from ...registry import OPS
 from .. import own as own_arrays
-from ..kernels import SEVERAL, over_several, without_leading
+from ..kernels import SEVERAL, kernels_of, over_several, without_leading
 from ..raw import RawNamespace, form
 from ..spec import Backend, Capabilities
 
@@ -88,27 +88,7 @@ def make() -> Backend:
             "sum": add_up,
             "unindex": unindex,
         },
-        kernels={
-            "take_ownership": take_ownership,
-            "place_like": place_like,
-            "compile": compile,
-            "fresh": fresh,
-            "eagerly": eagerly,
-            "constant": constant,
-            "control": control,
-            "device": device,
-            "devices": devices,
-            "write": write,
-            "synchronize": synchronize,
-            "concrete_bool": concrete_bool,
-            "accelerator": accelerator,
-            "mark": mark,
-            "elapsed": elapsed,
-            "annotation": annotation,
-            "storage": storage,
-            "from_numpy": lambda xp, x: asarray(x),
-            "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
-        },
+        kernels=kernels_of(globals()),
         variants={
             "x64": lambda: _precision(True),
             "x32": lambda: _precision(False),
@@ -121,6 +101,10 @@ def make() -> Backend:
     )
     _register_pytree()
     return _backend
+
+
+def is_traced(x: Any) -> bool:
+    return isinstance(x, jax.core.Tracer)
 
 
 # ----- Creation -----
@@ -215,17 +199,14 @@ def power(x1: Any, x2: Any, /) -> Any:
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    # computed in float32, as JAX's sums
-    if jnp.isdtype(x.dtype, "real floating") and x.dtype.itemsize < 4 and dtype in (None, x.dtype):
+    wide = _wide(x.dtype)
+    if wide is not None and dtype in (None, x.dtype):  # as JAX's sums
         return jnp.cumulative_prod(
-            x.astype(jnp.float32), axis=axis, include_initial=include_initial
+            x.astype(wide), axis=axis, include_initial=include_initial
         ).astype(x.dtype)
-    if dtype is None:  # the dtype of the sum: small integers become the default integer
-        dtype = (
-            jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype
-            if jnp.isdtype(x.dtype, "integral")
-            else None
-        )
+    if dtype is None and jnp.isdtype(x.dtype, "integral"):
+        # the dtype of the sum: small integers become the default integer
+        dtype = jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype
     return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
@@ -306,7 +287,7 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 def _has_traced_mask(entries: tuple[Any, ...]) -> bool:
     """Whether there is a mask whose true elements cannot be counted, because it is traced."""
-    return any(isinstance(k, jax.core.Tracer) and _is_mask(k) for k in entries)
+    return any(is_traced(k) and _is_mask(k) for k in entries)
 
 
 def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
@@ -348,7 +329,7 @@ def device(xp: Any, x: Any) -> Any:
     It is None under a trace. The functions that create arrays accept it, for any shape. (The
     sharding of `x` itself fits its shape only.)
     """
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return None
     sharding = getattr(x, "sharding", None)
     if isinstance(sharding, jax.sharding.NamedSharding) and sharding.num_devices > 1:
@@ -366,12 +347,7 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
 
     Under a trace the compiler decides. An array that was never placed imposes no sharding.
     """
-    if (
-        like is None
-        or isinstance(g, jax.core.Tracer)
-        or isinstance(like, jax.core.Tracer)
-        or not isinstance(like, jax.Array)
-    ):
+    if is_traced(g) or is_traced(like) or not isinstance(like, jax.Array):
         return g
     if g.sharding == like.sharding or g.shape != like.shape or not like.committed:
         return g
@@ -383,11 +359,7 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
 
     A Tensor that requires grad must not hold a tracer, since it may outlive the trace.
     """
-    if (
-        isinstance(g, jax.core.Tracer)
-        and isinstance(like, jax.Array)
-        and not isinstance(like, jax.core.Tracer)
-    ):
+    if is_traced(g) and isinstance(like, jax.Array) and not is_traced(like):
         raise GradientError(
             "under a JAX transformation, this would write a tracer into the .grad of a Tensor "
             "from outside it, or into that Tensor itself, which requires grad. Pass it as an "
@@ -406,11 +378,19 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     out = _constants.get(key)
     if out is None:
         out = asarray(value, dtype=dtype, device=device)
-        if out.dtype == dtype and not isinstance(out, jax.core.Tracer):
+        if out.dtype == dtype and not is_traced(out):
             if len(_constants) >= 1024:
                 _constants.clear()
             _constants[key] = out
     return out
+
+
+def from_numpy(xp: Any, x: Any) -> Any:
+    return asarray(x)
+
+
+def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+    return np.asarray(x, copy=copy)
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
@@ -421,11 +401,7 @@ def write(xp: Any, x: Any, value: Any) -> Any:
     make tracers only of their arguments, so the origin is unknown; JAX raises when a tracer is used
     after its trace.
     """
-    if (
-        isinstance(value, jax.core.Tracer)
-        and not isinstance(x, jax.core.Tracer)
-        and isinstance(jnp.zeros(()), jax.core.Tracer)
-    ):
+    if is_traced(value) and not is_traced(x) and is_traced(jnp.zeros(())):
         raise GradientError(
             "this write in place, while JAX compiles, would put a tracer into a Tensor with an "
             "array from outside. Write into a Tensor that is made inside, for example by clone(), "
@@ -443,28 +419,23 @@ def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
 
 def eagerly(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     """Compute from a known array; inside a trace the result is a concrete array too."""
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return compute()
     with jax.ensure_compile_time_eval():
         return compute()
 
 
 def fresh(xp: Any, x: Any) -> Any:
-    return jax.lax.optimization_barrier(x) if isinstance(x, jax.core.Tracer) else x
+    return jax.lax.optimization_barrier(x) if is_traced(x) else x
 
 
 def concrete_bool(xp: Any, x: Any) -> bool | None:
-    return None if isinstance(x, jax.core.Tracer) else bool(x)
+    return None if is_traced(x) else bool(x)
 
 
 def control(xp: Any, arrays: Any) -> Any:
     """The loops of jax.lax if an array is a tracer, or if JAX compiles."""
-    return (
-        jax.lax
-        if any(isinstance(x, jax.core.Tracer) for x in arrays)
-        or isinstance(jnp.zeros(()), jax.core.Tracer)
-        else None
-    )
+    return jax.lax if any(map(is_traced, arrays)) or is_traced(jnp.zeros(())) else None
 
 
 def synchronize(xp: Any, x: Any) -> None:
@@ -479,7 +450,7 @@ def accelerator(xp: Any, x: Any) -> str | None:
 
     JAX calls the GPUs of CUDA "gpu", those of ROCm "rocm".
     """
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return None
     platform = next(iter(x.devices())).platform if hasattr(x, "devices") else jax.default_backend()
     return _PLATFORMS.get(platform, platform)
@@ -487,7 +458,7 @@ def accelerator(xp: Any, x: Any) -> str | None:
 
 def mark(xp: Any, x: Any) -> Any:
     """Wait for `x` and read the host's clock: JAX has no device events."""
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return None
     jax.block_until_ready(x)
     return time.perf_counter_ns()
@@ -503,7 +474,7 @@ def annotation(xp: Any, name: str) -> Any:
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
     """The buffers of `x`; a traced array has no memory."""
-    return x, 0 if isinstance(x, jax.core.Tracer) else int(x.nbytes)
+    return x, 0 if is_traced(x) else int(x.nbytes)
 
 
 def _precision(x64: bool) -> AbstractContextManager[None]:

@@ -20,6 +20,7 @@ from ..kernels import (
     SOLE_OWNER,
     SOLE_VIEW,
     base_references,
+    kernels_of,
     over_several,
     references,
     without_leading,
@@ -76,20 +77,7 @@ def make() -> Backend:
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={
-            "take_ownership": take_ownership,
-            "compile": compile,
-            "constant": constant,
-            "is_c_contiguous": is_c_contiguous,
-            "from_numpy": lambda xp, x: x,
-            "modes": modes,
-            "order": order,
-            "shares_memory": shares_memory,
-            "storage": storage,
-            **({"unshared": unshared} if SOLE_LISTED > 0 else {}),
-            "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
-            "write": write,
-        },
+        kernels=kernels_of(globals()) | {"from_numpy": lambda xp, x: x},
     )
     return backend
 
@@ -465,8 +453,8 @@ def modes(xp: Any) -> Any:
     if setting is None:
         return np.geterr()
     now = setting.get(None)
-    known, state = _seen_modes
-    if known is not now or state is None:
+    last, state = _seen_modes
+    if last is not now or state is None:
         state = np.geterr()
         _seen_modes = now, state
     return state
@@ -525,6 +513,10 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     return out
 
 
+def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+    return np.asarray(x, copy=copy)
+
+
 def is_c_contiguous(xp: Any, x: Any) -> bool:
     """Whether any reshape of `x` is a view."""
     return bool(x.flags.c_contiguous)
@@ -574,6 +566,8 @@ def unshared(xp: Any, arrays: list[Any]) -> bool:
     array includes the views, and a view that something else uses has a higher count itself.
     """
     last = len(arrays) - 1
+    if SOLE_LISTED < 0:
+        return False
     if not last:  # the flags of an array hold a reference to it
         return (
             type(arrays[0]) is np.ndarray
