@@ -136,12 +136,9 @@ def _reductions() -> dict[str, Callable[..., Any]]:
         if x.dtype.kind != "f" or x.dtype.itemsize == 2:
             return average(x, axis=axis, keepdims=keepdims)  # for float16, NumPy adds in float32
         total = add(x, axis, None, None, keepdims)
-        # Like np.mean, a sum divided by a count: 1.8 us instead of 5.6.
-        return total / (
-            x.size // total.size
-            if total.size
-            else math.prod(x.shape[a] for a in _axes(axis, x.ndim))
-        )
+        # Like np.mean, a sum divided by a count: 1.8 us instead of 5.6. Where there is no sum, the
+        # count does not matter.
+        return total / (x.size // total.size if total.size else 1)
 
     return {
         "sum": accumulated(add),
@@ -168,10 +165,6 @@ def _vector_norm(xp: Any) -> Callable[..., Any]:
         return theirs(x, axis=axis, keepdims=keepdims, ord=ord)
 
     return vector_norm
-
-
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    return tuple(range(ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
 
 
 def _shapes(xp: Any) -> dict[str, Callable[..., Any]]:

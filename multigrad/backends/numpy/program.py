@@ -10,6 +10,7 @@ one (straight.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -106,7 +107,7 @@ class Replay:
         targets = [np.asarray(arguments[w.target]) for w in writes]
         before = [np.array(x) for x in targets]
         expected = [
-            *(_copied(values[n]) for n in self._recorded.outputs),
+            *(copy(values[n]) for n in self._recorded.outputs),
             *(np.array(values[w.value]) for w in writes),
         ]
         outputs = run(*inputs)
@@ -205,10 +206,6 @@ def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) ->
         ):
             return facts[n].root
     return None
-
-
-def _copied(x: Any) -> Any:
-    return np.array(x) if type(x) is np.ndarray else x
 
 
 def same_bits(a: Any, b: Any) -> bool:
