@@ -31,22 +31,19 @@ def make() -> Backend:
     import array_api_compat.cupy as xp
     import cupyx
 
-    operators = {
-        "add": "add",
-        "subtract": "sub",
-        "multiply": "mul",
-        "divide": "truediv",
-        "negative": "neg",
-        "abs": "abs",
-        "matmul": "matmul",
-        "pow": "pow",
-    }
     return Backend(
         "cupy",
         xp,
         (cp.ndarray,),
-        functions={name: getattr(operator, stem) for name, stem in operators.items()}
-        | {
+        functions={
+            "add": operator.add,
+            "subtract": operator.sub,
+            "multiply": operator.mul,
+            "divide": operator.truediv,
+            "negative": operator.neg,
+            "abs": operator.abs,
+            "matmul": operator.matmul,
+            "pow": operator.pow,
             "clip": form("clip", xp),
             "isdtype": lru_cache(maxsize=1024)(xp.isdtype),
             "scatter_add": scatter_add,

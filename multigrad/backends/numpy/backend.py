@@ -54,7 +54,7 @@ def make() -> Backend:
         # `*` is a matrix product for np.matrix; derivatives would lose the mask of a masked array
         refused_types=(np.matrix, np.ma.MaskedArray),
         plain_types=(np.memmap,),
-        functions=_operators()
+        functions=OPERATORS
         | _reductions()
         | {"linalg.vector_norm": _vector_norm(xp)}
         | _shapes(xp)
@@ -70,6 +70,7 @@ def make() -> Backend:
             "from_dlpack": from_dlpack,
             "getitem": getitem,
             "linalg.diagonal": diagonal,
+            "matmul": np.matmul,
             # 1.5 us without this; rules call it often
             "isdtype": lru_cache(maxsize=1024)(np.isdtype),
             "scaled": scaled,
@@ -85,26 +86,24 @@ def make() -> Backend:
 # ----- Functions -----
 
 
-def _operators() -> dict[str, Callable[..., Any]]:
-    """Python operators: as fast as ufuncs on arrays, and 8 times as fast on NumPy scalars.
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negative": operator.neg,
+    "abs": operator.abs,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""Python operators: as fast as ufuncs on arrays, and 8 times as fast on NumPy scalars.
 
-    They take 0.1 us instead of 0.9.
-    """
-    names = {
-        "add": "add",
-        "subtract": "sub",
-        "multiply": "mul",
-        "divide": "truediv",
-        "negative": "neg",
-        "abs": "abs",
-        "equal": "eq",
-        "not_equal": "ne",
-        "less": "lt",
-        "less_equal": "le",
-        "greater": "gt",
-        "greater_equal": "ge",
-    }
-    return {name: getattr(operator, stem) for name, stem in names.items()} | {"matmul": np.matmul}
+They take 0.1 us instead of 0.9.
+"""
 
 
 def _reductions() -> dict[str, Callable[..., Any]]:

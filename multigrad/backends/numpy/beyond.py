@@ -37,18 +37,9 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
         chosen.__name__ = name
         return chosen
 
-    own = (
-        logistic,
-        silu,
-        silu_slope,
-        softplus,
-        softmax,
-        log_softmax,
-        log_sum_exp,
-        order_statistics,
-        places_of,
-    )
-    functions = {f.__name__: f for f in own} | {"sigmoid": logistic}
+    activations = logistic, silu, silu_slope, softplus
+    over_lines = softmax, log_softmax, log_sum_exp, order_statistics, places_of
+    functions = {f.__name__: f for f in (*activations, *over_lines)} | {"sigmoid": logistic}
     return {name: of_floats(name, f) for name, f in functions.items()} | {"relu": relu}
 
 
