@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import multigrad as mg
 from multigrad.core import element
-from multigrad.plugins import discovery
+from multigrad.plugins import discovery, loading
 from multigrad.plugins.plugin import Known, Plugin
 
 
@@ -18,11 +18,11 @@ def in_use(backend: mg.Backend) -> Iterator[None]:
     spec = mg.BackendSpec(backend.name, backend.name, "tests:none")
     entry = Known(spec, Plugin(backend.name, "tests", "tests", ""))
     discovery._accept(entry, backend)
-    discovery._known[backend.name] = entry
+    loading.backends[backend.name] = entry
     try:
         yield
     finally:
-        del discovery._known[backend.name], element._libraries[backend.name]
+        del loading.backends[backend.name], element._libraries[backend.name]
         for kind in backend.array_types:
             del discovery._by_type[kind]
             element.by_type.pop(kind, None)

@@ -10,6 +10,8 @@ import math
 import sys
 import sysconfig
 from collections.abc import Callable
+from inspect import isfunction
+from types import SimpleNamespace
 from typing import Any
 
 from ..errors import BackendError
@@ -245,21 +247,18 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
     All arrays on the same memory have the same object.
     """
     try:
-        return x, _bytes(xp, x)
+        return x, math.prod(x.shape) * _bits(xp, x.dtype) // 8
     except (AttributeError, TypeError, ValueError):  # a dtype outside the standard
         return x, 0
 
 
-def _bytes(xp: Any, x: Any) -> int:
-    bits = (
-        8
-        if xp.isdtype(x.dtype, "bool")
-        else (xp.iinfo if xp.isdtype(x.dtype, "integral") else xp.finfo)(x.dtype).bits
-    )
-    if xp.isdtype(x.dtype, "complex floating"):
-        bits *= 2  # finfo describes one of the two parts
-    n: int = math.prod(x.shape)
-    return n * int(bits) // 8
+def _bits(xp: Any, dtype: Any) -> int:
+    if xp.isdtype(dtype, "bool"):
+        return 8
+    if xp.isdtype(dtype, "integral"):
+        return int(xp.iinfo(dtype).bits)
+    # finfo describes one of the two parts
+    return int(xp.finfo(dtype).bits) * (2 if xp.isdtype(dtype, "complex floating") else 1)
 
 
 def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
@@ -271,19 +270,21 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
     """
     import numpy as np
 
-    def by_dlpack(x: Any) -> Any:
-        return np.from_dlpack(x, copy=copy) if copy is False else np.from_dlpack(x)
-
-    def by_array(x: Any) -> Any:
+    def by_array() -> Any:
         if not hasattr(x, "__array__"):
             raise TypeError("no __array__")
         return np.asarray(x, copy=copy)
 
-    ways: tuple[Callable[[Any], Any], ...] = (by_dlpack, by_array, lambda x: _one_by_one(xp, x))
+    ways: list[Callable[[], Any]] = [
+        lambda: np.from_dlpack(x, copy=copy) if copy is False else np.from_dlpack(x),
+        by_array,
+    ]
+    if copy is not False:
+        ways.append(lambda: _one_by_one(xp, x))
     reasons = []
-    for way in ways[:2] if copy is False else ways:
+    for way in ways:
         try:
-            out = way(x)
+            out = way()
         except Exception as error:
             # the library may raise any exception here (dtype, device); the next method may work
             reasons.append(f"{type(error).__name__}: {error}")
@@ -311,14 +312,14 @@ def from_numpy(xp: Any, x: Any) -> Any:
     reasons = []
     narrow = None
     # the library may lack some dtypes
-    ways: tuple[Callable[[Any], Any], ...] = (
-        lambda x: xp.from_dlpack(x),
-        lambda x: xp.asarray(x),
-        lambda x: _from_list(xp, x),
+    ways: tuple[Callable[[], Any], ...] = (
+        lambda: xp.from_dlpack(x),
+        lambda: xp.asarray(x),
+        lambda: _from_list(xp, x),
     )
     for way in ways:
         try:
-            out = way(x)
+            out = way()
             if tuple(out.shape) != x.shape:
                 reasons.append(f"it returned an array of shape {tuple(out.shape)}")
             elif not is_narrower(out.dtype, x.dtype):
@@ -388,18 +389,12 @@ def _one_by_one(xp: Any, x: Any) -> Any:
     import numpy as np
 
     kind = next((k for k in _KINDS if xp.isdtype(x.dtype, k)), None)
-    if kind is None:
+    bits = 0 if kind is None else _bits(xp, x.dtype)
+    if kind is None or (kind == "real floating" and bits < 32):  # which of the narrow ones?
         raise TypeError(f"{x.dtype} is not a dtype of the standard")
     _few(x.shape)
     scalar, stem = _KINDS[kind]
-    bits = (
-        0
-        if scalar is bool
-        else (xp.iinfo if scalar is int else xp.finfo)(x.dtype).bits * (1 + (scalar is complex))
-    )
-    if scalar is float and bits < 32:
-        raise TypeError(f"{x.dtype} is not a dtype of the standard")  # which of the narrow ones?
-    out = np.empty(tuple(x.shape), f"{stem}{bits or ''}")
+    out = np.empty(tuple(x.shape), stem if scalar is bool else f"{stem}{bits}")
     for index in np.ndindex(*out.shape):
         out[index] = scalar(x[index] if index else x)
     return out
@@ -441,61 +436,63 @@ def without_leading(value: Any, ndim: int) -> Any:
     )
 
 
-DEFAULTS: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (
-        take_ownership,
-        unshared,
-        place_like,
-        accelerator,
-        admit,
-        fresh,
-        annotation,
-        assign,
-        eagerly,
-        compile,
-        constant,
-        control,
-        is_c_contiguous,
-        device,
-        devices,
-        elapsed,
-        exportable,
-        from_numpy,
-        function,
-        mark,
-        modes,
-        order,
-        rule,
-        shares_memory,
-        storage,
-        to_numpy,
-        concrete_bool,
-        write,
-        synchronize,
-    )
-}
+SEVERAL = ("fftn", "ifftn", "rfftn", "irfftn")
+"""The Fourier transforms over several axes."""
+
+
+def over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """A library's Fourier transform over several axes, as the standard has it.
+
+    These are the last axes if `s` has lengths and `axes` is None. A length of -1 is the one that
+    the axis would have without `s`; for irfftn that is the length of the whole spectrum.
+    """
+
+    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+        if s is not None:
+            axes = tuple(range(-len(s), 0)) if axes is None else axes
+        if s is not None and -1 in s:
+            whole = [x.shape[a] for a in axes]
+            if transform.__name__ == "irfftn":
+                whole[-1] = 2 * (whole[-1] - 1)
+            s = tuple(n if n != -1 else length for n, length in zip(s, whole, strict=True))
+        return transform(x, s=s, axes=axes, norm=norm)
+
+    function.__name__ = transform.__name__
+    return function
+
+
+def kernels_of(module: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """The kernels that a module defines: its public functions that take a namespace first."""
+    return {
+        name: f
+        for name, f in list(module.items())
+        if isfunction(f)
+        and f.__module__ == module["__name__"]
+        and not name.startswith("_")
+        and f.__code__.co_argcount > 0
+        and f.__code__.co_varnames[0] == "xp"
+    }
+
+
+DEFAULTS = kernels_of(globals())
 IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
 """The defaults that differ where arrays are immutable."""
 LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": _unknown}
 """The defaults that differ where arrays are lazy."""
 
 
+_COUNTED = hasattr(sys, "getrefcount") and not sysconfig.get_config_var("Py_GIL_DISABLED")
+"""Whether a reference count is a proof; where threads count apart, it is none."""
+
+
 def _count_references(xp: Any, g: Any, like: Any) -> int:
     return sys.getrefcount(g)
 
 
-def _calibrate() -> int:
-    if not hasattr(sys, "getrefcount") or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return -1  # a reference count is no proof there
-    return _count_references(None, [object()].pop(), None)
-
-
-SOLE_OWNER = _calibrate()
+SOLE_OWNER = _count_references(None, [object()].pop(), None) if _COUNTED else -1
 """The value of `sys.getrefcount(g)` inside `take_ownership` if only its argument refers to `g`.
 
-It is measured on this interpreter. An interpreter without reference counts, or with counts by
-thread, never reports such a low count.
+It is measured on this interpreter, and so are the next two. -1 is lower than any count.
 """
 
 
@@ -505,22 +502,10 @@ def base_references(view: Any) -> int:
     return sys.getrefcount(base)
 
 
-class _View:
-    base: Any
-
-
-def _calibrate_view() -> int:
-    if SOLE_OWNER < 0:
-        return -1
-    view = _View()
-    view.base = object()
-    return base_references(view)
-
-
-SOLE_VIEW = _calibrate_view()
+SOLE_VIEW = base_references(SimpleNamespace(base=object())) if _COUNTED else -1
 """The value of `base_references(view)` if only the view holds its base.
 
-An example is a transposed result. It is -1 where a count is no proof.
+An example is a transposed result.
 """
 
 
@@ -529,5 +514,5 @@ def references(arrays: list[Any], i: int) -> int:
     return sys.getrefcount(arrays[i])
 
 
-SOLE_LISTED = -1 if SOLE_OWNER < 0 else references([object()], 0)
-"""The value of `references` if only the list holds the array; -1 where a count is no proof."""
+SOLE_LISTED = references([object()], 0) if _COUNTED else -1
+"""The value of `references` if only the list holds the array."""

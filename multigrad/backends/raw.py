@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import registry
@@ -78,9 +78,8 @@ class RawNamespace:
 
         True for libraries that do not say.
         """
-        kernels = self._backend.kernels
-        known = "is_c_contiguous" in kernels and not isinstance(x, self._backend.scalar_types)
-        return not known or bool(kernels["is_c_contiguous"](self, x))
+        kernel = self._backend.kernels.get("is_c_contiguous")
+        return kernel is None or isinstance(x, self._backend.scalar_types) or bool(kernel(self, x))
 
     def truth(self, x: Any) -> bool | None:
         """The value of the 0-d boolean array `x`, or None if it is unknown."""
@@ -93,10 +92,9 @@ class RawNamespace:
         if out is not None:
             return out
         op = registry.OPS.get(full)
-        if op is not None and isinstance(op.forward, dict):
-            forward = op.forward.get(self._backend.name)
-            if forward is not None:
-                return resolve(forward)
+        forwards = _forwards(op)
+        if self._backend.name in forwards:
+            return resolve(forwards[self._backend.name])
         if not self._prefix and registry.is_prefix(name):
             return RawNamespace(self._backend, f"{name}.", self._root)
         if op is None and arrives(full):
@@ -104,24 +102,25 @@ class RawNamespace:
         # If forward is a function, it defines the operation on every backend. The names of kernels
         # are multigrad's own (torch has another scatter_add, and another convolution). A forward
         # under "*" is for libraries without a function of that name.
-        generic = op and (op.forward.get("*") if isinstance(op.forward, dict) else op.forward)
-        ours = (
-            op is not None
-            and generic is not None
-            and (op.chapter == "kernels" or not isinstance(op.forward, dict))
-        )
-        out = None if ours else _lookup(self._backend.namespace, full)
+        generic = forwards.get("*")
+        ours = op is not None and (op.chapter == "kernels" or not isinstance(op.forward, dict))
+        out = None if ours and generic is not None else _lookup(self._backend.namespace, full)
         if out is not None:
             return out
-        if op is None or generic is None:
-            known = "" if op is None else " function for the operation"
-            advice = (
-                ""
-                if op is None
-                else ": give one in Backend.functions, or declare the operation with forward=."
+        if op is None:
+            raise AttributeError(f"backend {self._backend.name!r} has no {full!r}")
+        if generic is None:
+            raise AttributeError(
+                f"backend {self._backend.name!r} has no function for the operation {full!r}: give "
+                "one in Backend.functions, or declare the operation with forward=."
             )
-            raise AttributeError(f"backend {self._backend.name!r} has no{known} {full!r}{advice}")
         return _bound_forward(op, resolve(generic), self._root)
+
+
+def _forwards(op: registry.Op | None) -> Mapping[str, Any]:
+    """The forwards that an operation declares by backend; "*" is for all others."""
+    forward = None if op is None else op.forward
+    return forward if isinstance(forward, dict) else {} if forward is None else {"*": forward}
 
 
 def _is_narrow(xp: RawNamespace, dtype: Any) -> bool:
@@ -188,12 +187,13 @@ def _lookup(namespace: Any, dotted: str) -> Any:
 def form(name: str, xp: Any) -> Callable[..., Any]:
     """The standard-only form of an operation, over a library's namespace.
 
-    A backend gives it where the library's own function accepts what the standard leaves open.
+    A backend gives it where the library's own function accepts what the standard leaves open, and
+    calls it for arguments that its own function leaves out.
     """
 
     def function(*args: Any, **kwargs: Any) -> Any:
         op = registry.OPS[name]
-        return _bound_forward(op, resolve(op.forward["*"]), xp)(*args, **kwargs)
+        return _bound_forward(op, resolve(_forwards(op)["*"]), xp)(*args, **kwargs)
 
     return function
 

@@ -5,14 +5,15 @@ Everything in it is optional except the name, the namespace and the array types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import RegistrationError
-from . import checks
+from .. import registry
+from ..errors import RegistrationError, nearest
 from . import kernels as _kernels
+from . import own
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,20 +164,17 @@ class Backend:
                         f"backend {self.name!r}: {label} must be classes of its arrays, from "
                         f"array_types or subclasses of those; {t!r} is neither."
                     )
-        checks.check_operations(self)
-        checks.check_attributes(self)
+        _check_operations(self)
+        _check_attributes(self)
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The backend's own kernel of that name, or the default that uses only the standard."""
-        if name in self.kernels:
-            return self.kernels[name]
-        if not self.capabilities.mutable and name in _kernels.IMMUTABLE:
-            return _kernels.IMMUTABLE[name]
-        return (
-            _kernels.LAZY[name]
-            if self.capabilities.lazy and name in _kernels.LAZY
-            else _kernels.DEFAULTS[name]
-        )
+        default = _kernels.DEFAULTS[name]
+        if not self.capabilities.mutable:
+            default = _kernels.IMMUTABLE.get(name, default)
+        if self.capabilities.lazy:
+            default = _kernels.LAZY.get(name, default)
+        return self.kernels.get(name, default)
 
     def lacks(self) -> dict[str, str]:
         """The requirements of `LACKS` that the library does not meet, with reason and source.
@@ -185,40 +183,105 @@ class Backend:
         call asks the library anew, since the answer may change with the library's settings.
         `Capabilities.missing` lists the other gaps.
         """
-        c, told = self.capabilities, self._told()
-        masks = c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
+        c, reported = self.capabilities, self._reported()
         declared = {
             "complex": c.complex,
             "data_dependent": c.data_dependent,
-            "boolean_indexing": masks,
+            "boolean_indexing": (
+                c.data_dependent if c.boolean_indexing is None else c.boolean_indexing
+            ),
             "negative_steps": c.negative_steps,
             "truth": not c.lazy,
         }
-        reasons = {
-            name: f"{text} (declared)" for name, text in LACKS.items() if declared[name] is False
-        }
-        return reasons | {
-            name: f"{text} (the library tells)"
-            for name, text in LACKS.items()
-            if declared[name] is None and told.get(name) is False
-        }
+        reasons = {}
+        for name, text in LACKS.items():
+            if declared[name] is False:
+                reasons[name] = f"{text} (declared)"
+            elif declared[name] is None and reported.get(name) is False:
+                reasons[name] = f"{text} (the library tells)"
+        return reasons
 
-    def _told(self) -> dict[str, bool]:
+    def _reported(self) -> dict[str, Any]:
         """The capabilities that the library reports, as far as it does."""
         try:
             info = self.namespace.__array_namespace_info__()
-            there = info.capabilities()
-            told = {
-                "data_dependent": there.get("data-dependent shapes"),
-                "boolean_indexing": there.get("boolean indexing"),
-            }
-            return {name: can for name, can in told.items() if isinstance(can, bool)} | {
-                "complex": bool(info.dtypes(kind="complex floating"))
+            capabilities = info.capabilities()
+            return {
+                "data_dependent": capabilities.get("data-dependent shapes"),
+                "boolean_indexing": capabilities.get("boolean indexing"),
+                "complex": bool(info.dtypes(kind="complex floating")),
             }
         except Exception:
             # a library without an inspection, or with half of one, may raise anything: it reports
             # nothing
             return {}
+
+
+def _check_operations(backend: Backend) -> None:
+    """Raise for functions and rules of unknown operations, which would never run.
+
+    A prefix that no operation has belongs to a plugin that is not installed; its entries are kept
+    for that plugin.
+    """
+    for label, entries in (("functions", backend.functions), ("rules", backend.rules)):
+        unknown = sorted(_unknown(entries))
+        if unknown:
+            raise RegistrationError(
+                f"backend {backend.name!r} gives {label} for unknown operations: "
+                f"{', '.join(unknown)}.{nearest(unknown[0], registry.OPS)} `python -m multigrad "
+                "ops` lists them."
+            )
+    for name, rules in backend.rules.items():
+        if name in registry.OPS:
+            _check_rules(backend, registry.OPS[name], rules)
+
+
+def _unknown(names: Collection[str]) -> set[str]:
+    """The names that no operation of an installed plugin has.
+
+    While a plugin is declaring operations, the result is empty.
+    """
+    if all(name in registry.OPS for name in names) or not registry.fill():
+        return set()
+    prefixes = {name.partition(".")[0] for name in list(registry.OPS) if "." in name}
+    return {
+        name
+        for name in names
+        if name not in registry.OPS and ("." not in name or name.partition(".")[0] in prefixes)
+    }
+
+
+def _check_rules(backend: Backend, op: registry.Op, rules: Mapping[str, Any]) -> None:
+    takes = op.arrays if op.kind not in ("nondifferentiable", "composite") else ()
+    for argument, rule in rules.items():
+        if argument not in takes:
+            has = (
+                f"its rules are for {', '.join(takes)}"
+                if takes
+                else f"a {op.kind} operation has none"
+            )
+            raise RegistrationError(
+                f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument "
+                f"{argument!r}: {has}."
+            )
+        registry.checked_rule(
+            op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise"
+        )
+
+
+def _check_attributes(backend: Backend) -> None:
+    """Raise for attributes that Tensors of all backends have.
+
+    Their meaning does not depend on the library.
+    """
+    if backend.attributes:
+        registry.fill()  # methods are attributes too
+        names = [name for name in sorted(backend.attributes) if own.has_attribute(name)]
+        if names:
+            raise RegistrationError(
+                f"backend {backend.name!r} gives attributes that Tensors of all backends have: "
+                f"{', '.join(names)}."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,17 @@ def compiled(xp: Any, program: Program) -> Callable[..., Any]:
     """The default kernel `compile`: see multigrad.program."""
     program = optimized(program)
     text = Text(xp, program)
-    source = "\n".join(text.lines()) + "\n"
-    exec(compile(source, "<multigrad program>", "exec"), text.scope)
-    run: Any = text.scope.pop("run")  # which would refer to itself
-    run.source = source
-    run.memory = 0
+    lines = list(text.lines())
+    run = function_of_lines("run", lines, text.scope)
+    run.source, run.memory = "\n".join([*lines, ""]), 0
     return run  # type: ignore[no-any-return]
+
+
+def function_of_lines(name: str, lines: list[str], scope: dict[str, Any]) -> Any:
+    """The function of this name in a scope of its own, which does not refer to it."""
+    scope = dict(scope)
+    exec(compile("\n".join(lines), "<multigrad program>", "exec"), scope)
+    return scope.pop(name)
 
 
 class Text:
@@ -68,7 +73,6 @@ class Text:
         }
         self.named: dict[int, str] = {}
         self.places: dict[int, str] = {}
-        self.functions: dict[tuple[str, bool], Any] = {}
 
     def lines(self) -> Iterator[str]:
         program = self.program
@@ -105,7 +109,7 @@ class Text:
         Inputs, constants and values for the end are excluded.
         """
         program = self.program
-        kept = {
+        lasting = {
             *program.inputs,
             *program.constants,
             *program.outputs,
@@ -119,7 +123,7 @@ class Text:
                 else (step.value,)
             )
             for n in used:
-                if n not in kept:
+                if n not in lasting:
                     last[n] = i
         uses: dict[int, list[int]] = {}
         for n, i in last.items():
@@ -135,18 +139,11 @@ class Text:
             if p.kind is p.VAR_POSITIONAL:
                 yield from map(self.expression, x)
             else:
-                yield (
-                    f"{p.name}={self.expression(x)}"
-                    if p.kind is p.KEYWORD_ONLY
-                    else self.expression(x)
-                )
+                yield f"{p.name}=" * (p.kind is p.KEYWORD_ONLY) + self.expression(x)
 
     def function(self, call: Call) -> Any:
         """The function of the library for a call, with the signature of the operation."""
-        key = call.op.name, is_on_numbers(self.program, call)
-        if key not in self.functions:
-            self.functions[key] = function_of(self.xp, self.program, call, plain=True)
-        return self.functions[key]
+        return function_of(self.xp, self.program, call, plain=True)
 
     def call(self, call: Call) -> str:
         """The expression of a call."""
@@ -186,13 +183,12 @@ class Text:
 
     def name(self, x: Any, name: str = "") -> str:
         """The name of an object: the given one, unless that is the name of another object."""
-        known = self.named.get(id(x))
-        if known is None:
-            known = name if name.isidentifier() else f"c{len(self.named)}"
-            if self.scope.get(known, x) is not x:
-                known = f"{known}_{len(self.named)}"
-            self.named[id(x)], self.scope[known] = known, x
-        return known
+        if id(x) not in self.named:
+            text = name if name.isidentifier() else f"c{len(self.named)}"
+            if self.scope.get(text, x) is not x:
+                text = f"{text}_{len(self.named)}"
+            self.named[id(x)], self.scope[text] = text, x
+        return self.named[id(x)]
 
     def end(self, writes: list[Write]) -> Iterator[str]:
         """The return values and the writes, after the last point of failure."""

@@ -18,6 +18,7 @@ from .. import locks
 from ..core import imported
 from ..errors import program
 from ..memory import copying
+from ..plugins.found import is_partial
 from ..provided import provide
 
 if TYPE_CHECKING:
@@ -44,19 +45,19 @@ def register_clients() -> None:
     Tensors that were made before. It imports no library, and registers with each library once.
     """
     with _registering:
-        known = len(sys.modules)  # the next Tensor notices later imports
+        count = len(sys.modules)  # the next Tensor notices later imports
         late = False
         for place, name in PLACES.items():
             module = sys.modules.get(place)
             if module is None or place in _registered:
                 continue
-            if _unfinished(module):
+            if is_partial(module):
                 late = True
                 continue
             _registered.add(place)  # first, since a registration may make Tensors
             import_module(f".{name}", __name__).register(module)
-            known = len(sys.modules)
-        imported.looked(-1 if late else known)
+            count = len(sys.modules)
+        imported.looked(-1 if late else count)
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -64,11 +65,6 @@ def __getattr__(name: str) -> ModuleType:
     if name != "scipy_fft":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)
-
-
-def _unfinished(module: ModuleType) -> bool:
-    """Whether this thread or another one is importing the module."""
-    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 COMPUTING = frozenset({"xarray"})

@@ -6,7 +6,6 @@ module adds the names that only NumPy has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -47,7 +46,7 @@ def register(module: ModuleType) -> None:
         if function is not None:
             module.register_function("multigrad", name, function)
     module.register_function("multigrad", "array", _array)
-    module.register_function("multigrad", "identity", _created("eye"))
+    module.register_function("multigrad", "identity", _identity)
     module.register_function("multigrad", "complex", lambda real, imag: real + 1j * imag)
 
 
@@ -56,5 +55,5 @@ def _array(data: Any, dtype: Any = None, **options: Any) -> Any:
     return asarray(data, dtype=dtype, copy=True, **options)
 
 
-def _created(name: str) -> Callable[..., Any]:
-    return lambda *args, **kwargs: getattr(default_library().bound, name)(*args, **kwargs)
+def _identity(*args: Any, **kwargs: Any) -> Any:
+    return default_library().bound.eye(*args, **kwargs)

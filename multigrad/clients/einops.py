@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core.level import Layer
-from ..dispatch.creation import asarray
+from ..dispatch.creation import asarray, default_library
 from ..dispatch.functions import function_of
 from ..namespace import Namespace
 from ..registry import OPS
@@ -31,8 +31,6 @@ class Operations:
         return x.numpy()
 
     def arange(self, start: int, stop: int) -> Any:
-        from ..dispatch.creation import default_library
-
         return default_library().bound.arange(start, stop)
 
     def shape(self, x: Any) -> tuple[int, ...]:

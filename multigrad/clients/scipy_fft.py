@@ -117,44 +117,32 @@ def _scaled_end(xp: Any, x: Any, first: float, last: float) -> Any:
 def _cosines(xp: Any, x: Any, kind: int) -> Any:
     n = x.shape[-1]
     z = _floating(x, True)[1]
+    step = math.pi / (2 * n)
     if kind == 1:
-        return xp.real(_fourier(xp, [z, xp.flip(z[..., 1:-1], axis=-1)])[..., :n])
-    if kind == 2:
-        return xp.real(
-            _fourier(xp, [z, xp.flip(z, axis=-1)])[..., :n]
-            * _phases(xp, z, 0.0, math.pi / (2 * n), n)
-        )
-    return xp.real(_halved(xp, z, kind))
+        out = _fourier(xp, [z, xp.flip(z[..., 1:-1], axis=-1)])[..., :n]
+    elif kind == 2:
+        out = _fourier(xp, [z, xp.flip(z, axis=-1)])[..., :n] * _phases(xp, z, 0.0, step, n)
+    else:  # frequencies between those of the Fourier transform of twice the length
+        z = 2 * z * _phases(xp, z, 0.0, step, n)
+        if kind == 3:  # the element that is its own mirror image counts once
+            z = _scaled_end(xp, z, 0.5, 1.0)
+        out = _fourier(xp, [z, _zeros(xp, z, n)])[..., :n]
+        if kind == 4:
+            out = out * _phases(xp, z, step / 2, step, n)
+    return xp.real(out)
 
 
 def _sines(xp: Any, x: Any, kind: int) -> Any:
+    """Types 2 to 4 are cosine transforms with alternating signs and in the opposite order."""
     n = x.shape[-1]
-    z = _floating(x, True)[1]
     if kind == 1:
+        z = _floating(x, True)[1]
         zero = _zeros(xp, z, 1)
         return -xp.imag(_fourier(xp, [zero, z, zero, -xp.flip(z, axis=-1)])[..., 1 : n + 1])
+    signs = xp.astype(1 - 2 * (xp.arange(n, device=x.device) % 2), x.dtype)
     if kind == 2:
-        return -xp.imag(
-            _fourier(xp, [z, -xp.flip(z, axis=-1)])[..., 1 : n + 1]
-            * _phases(xp, z, math.pi / (2 * n), math.pi / (2 * n), n)
-        )
-    return -xp.imag(_halved(xp, z, kind, behind=kind == 3))
-
-
-def _halved(xp: Any, z: Any, kind: int, behind: bool = False) -> Any:
-    """Types 3 and 4: frequencies between those of the Fourier transform of twice the length.
-
-    behind  count the elements from 1
-    """
-    n = z.shape[-1]
-    step = math.pi / (2 * n)
-    z = 2 * z * _phases(xp, z, step * behind, step, n)
-    if kind == 3:  # the element that is its own mirror image counts once
-        z = _scaled_end(xp, z, 1.0, 0.5) if behind else _scaled_end(xp, z, 0.5, 1.0)
-    if behind:
-        return _fourier(xp, [_zeros(xp, z, 1), z, _zeros(xp, z, n - 1)])[..., :n]
-    out = _fourier(xp, [z, _zeros(xp, z, n)])[..., :n]
-    return out if kind == 3 else out * _phases(xp, z, step / 2, step, n)
+        return xp.flip(_cosines(xp, x * signs, kind), axis=-1)
+    return _cosines(xp, xp.flip(x, axis=-1), kind) * signs
 
 
 INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
@@ -224,13 +212,9 @@ def _of_length(xp: Any, x: Any, n: int, name: str) -> Any:
     if n < 1:
         raise ValueError(f"{name}: invalid number of data points ({n}) specified")
     size = x.shape[-1]
-    return (
-        x
-        if size == n
-        else x[..., :n]
-        if size > n
-        else xp.concat([x, _zeros(xp, x, n - size)], axis=-1)
-    )
+    if size == n:
+        return x
+    return x[..., :n] if size > n else xp.concat([x, _zeros(xp, x, n - size)], axis=-1)
 
 
 def _along_one(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
@@ -293,13 +277,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         for end in ("2", "n")
     },
     **{
-        f"{i}{name}": _along_one(f"{i}{name}", name == "dct", i == "i")
+        f"{i}{name}{end}": along(f"{i}{name}{end}", name == "dct", i == "i")
         for name in ("dct", "dst")
         for i in ("", "i")
-    },
-    **{
-        f"{i}{name}n": _along_several(f"{i}{name}n", name == "dct", i == "i")
-        for name in ("dct", "dst")
-        for i in ("", "i")
+        for end, along in (("", _along_one), ("n", _along_several))
     },
 }

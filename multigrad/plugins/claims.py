@@ -39,11 +39,6 @@ def full_name(t: type) -> str:
     return f"{module_of(t)}.{t.__qualname__}"
 
 
-def may_be_virtual(t: type, module: str) -> bool:
-    """Whether a type may have virtual subclasses, or is from another library than the backend."""
-    return type(t) is not type or not is_from(t, module)
-
-
 def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
     """The owner of an array type, or None if a backend of that module may claim it.
 

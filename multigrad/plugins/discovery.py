@@ -22,21 +22,12 @@ from typing import Any
 from .. import locks, tracebacks
 from ..backends.raw import resolve
 from ..backends.spec import Backend, BackendSpec
-from ..errors import ArrayTypeError, BackendError, RegistrationError, nearest
-from ..provided import provide, wanted
+from ..errors import ArrayTypeError, BackendError, NoDeviceError, RegistrationError, nearest
+from ..provided import provide
 from . import claims, installed
 from .found import imported, plugins
-from .plugin import Known, Plugin, lock, step, warn_if_slow, warn_once
-
-
-@wanted
-def load(name: str = "", everything: bool = False) -> bool:
-    """Load the plugins that are due, that of the name, or all. Provided by loading.py."""
-    raise NotImplementedError
-
-
-_known: dict[str, Known] = {}
-_owners: dict[str, list[Known]] = {}  # by the modules of their libraries
+from .loading import backends, load, owners_of
+from .plugin import Known, lock, step, warn_if_slow, warn_once
 
 # Objects of exactly these types are never arrays. Other misses are not cached, since the library
 # may be imported later.
@@ -97,11 +88,11 @@ def get(name: str) -> Backend:
     if not isinstance(name, str):
         raise BackendError(f"a backend is requested by its name, a string, not {name!r}.")
     load()
-    if name not in _known:
+    if name not in backends:
         load(name)
-    if name not in _known:
+    if name not in backends:
         load(everything=True)
-    entry = _known.get(name)
+    entry = backends.get(name)
     if entry is None:
         raise BackendError(_unknown(name))
     if entry.backend is not None:
@@ -123,27 +114,21 @@ def _unknown(name: str) -> str:
             return f"backend {name!r} is broken: {plugin.error}"
         if plugin.name == name and plugin.blocked:
             return _BLOCKED.format(name)
-    known = ", ".join(
+    found = ", ".join(
         f"{p.name} of "
         f"{p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}"
         for p in plugins()
     )
     return (
-        f"unknown backend {name!r}.{nearest(name, _known)} Known backends: "
-        f"{', '.join(sorted(_known))}. Installed plugins: {known}. A backend for another "
+        f"unknown backend {name!r}.{nearest(name, backends)} Known backends: "
+        f"{', '.join(sorted(backends))}. Installed plugins: {found}. A backend for another "
         "library comes with a plugin."
     )
 
 
-def known() -> list[Known]:
-    """All backends that loaded plugins have brought."""
-    load()
-    return list(_known.values())
-
-
 def loaded() -> list[Backend]:
     """The backends in use so far."""
-    return [entry.backend for entry in list(_known.values()) if entry.backend is not None]
+    return [entry.backend for entry in list(backends.values()) if entry.backend is not None]
 
 
 def names() -> list[str]:
@@ -152,65 +137,7 @@ def names() -> list[str]:
     A deferred plugin has not named its backends yet, so its own name is listed.
     """
     load()
-    return sorted({*_known, *(plugin.name for plugin in plugins() if plugin.deferred)})
-
-
-def add(spec: BackendSpec, plugin: Plugin) -> None:
-    """Store a backend that a plugin brings; the plugin fails if its name is taken."""
-    other = _known.get(spec.name)
-    if other is None:
-        _known[spec.name] = Known(spec, plugin)
-        _assign_modules()
-    elif other.spec != spec or other.plugin is not plugin:  # else it is taken again
-        plugin.fail(
-            f"the backend {spec.name!r} of {plugin.origin} is already that of "
-            f"{other.plugin.origin}. Choose another name."
-        )
-
-
-# ----- Whose a module is -----
-
-
-def _assign_modules() -> None:
-    """Decide which backend each module belongs to, or a part of a library.
-
-    The first one has it: backends in use, then the built-in ones, then plugins by name.
-    """
-    global _owners
-
-    def rank(entry: Known) -> tuple[bool, bool, str, str]:
-        plugin = entry.plugin
-        return entry.backend is None, not plugin.built_in, plugin.name, plugin.distribution
-
-    owners: dict[str, list[Known]] = {}
-    for entry in sorted(_known.values(), key=rank):
-        if not entry.blocked:
-            for owner in _covering(entry.spec.module, owners):
-                if owner.plugin is not entry.plugin:
-                    _refuse(entry, owner)
-                    break
-            else:
-                owners.setdefault(entry.spec.module, []).append(entry)
-    _owners = owners  # in one step, since other threads look up arrays meanwhile
-
-
-def _covering(module: str, owners: dict[str, list[Known]]) -> list[Known]:
-    """The backends whose libraries contain that module, backends for a submodule first."""
-    found = owners.get(module, [])
-    while "." in module:
-        module = module.rpartition(".")[0]
-        found = found + owners.get(module, [])
-    return found
-
-
-def _refuse(entry: Known, owner: Known) -> None:
-    names = [known.plugin.name for known in (owner, entry) if not known.plugin.built_in]
-    entry.fail(
-        f"{entry.origin} is refused: its module {entry.spec.module!r} is that of the "
-        f"{owner.origin}. Keep one out by the environment variable "
-        f"{' or '.join(f'MULTIGRAD_BLOCK={name}' for name in names)}, or name the module of a "
-        "library in BackendSpec that no other backend is for."
-    )
+    return sorted({*backends, *(plugin.name for plugin in plugins() if plugin.deferred)})
 
 
 # ----- Loading a backend -----
@@ -224,7 +151,8 @@ def _load(entry: Known) -> Backend:
     spec = entry.spec
     _await_imports(spec)
     with lock:
-        if entry.backend is None and (entry.error is None or entry.interrupted):
+        entry.try_again()
+        if entry.backend is None and not entry.error:
             if not installed.is_installed(spec.module):
                 raise BackendError(
                     f"backend {spec.name!r} is known but its library {spec.module!r} is not "
@@ -241,10 +169,11 @@ def _load(entry: Known) -> Backend:
                     _accept(entry, resolve(spec.load)())
             finally:
                 entry.loading = 0
-        if entry.backend is None:
-            assert entry.error is not None
-            raise entry.error.with_traceback(None)
-        return entry.backend
+        if entry.backend is not None:
+            return entry.backend
+        if isinstance(entry.cause, NoDeviceError):
+            raise entry.cause.with_traceback(None)
+        raise BackendError(entry.error) from entry.cause
 
 
 def _await_imports(spec: BackendSpec) -> None:
@@ -262,7 +191,7 @@ def how_to_install(spec: BackendSpec) -> str:
     return spec.install or "install it according to its documentation"
 
 
-def _accept(entry: Known, backend: Any) -> Backend:
+def _accept(entry: Known, backend: Any) -> None:
     """Check the result of a backend's loader, then take it into use."""
     spec = entry.spec
     if not isinstance(backend, Backend):
@@ -279,25 +208,24 @@ def _accept(entry: Known, backend: Any) -> Backend:
                 f"the array type {claims.full_name(t)} is {owner}: a backend may not claim it "
                 "as well"
             )
-    entry.backend, entry.error, entry.interrupted = backend, None, False
+    entry.backend = backend
     for t in (*backend.array_types, *backend.plain_types):
         _lasting.add(t)
         _by_type[t] = backend
-    return backend
 
 
 def _owner(t: type, entry: Known) -> str | None:
     """The owner of an array type: a library with its own backend, or a loaded backend."""
-    taken = _by_type.get(t)
-    if taken is not None:
-        return f"that of the backend {taken.name!r}"
-    for other in _covering(claims.module_of(t), _owners):
+    owner = _by_type.get(t)
+    if owner is not None:
+        return f"that of the backend {owner.name!r}"
+    for other in owners_of(claims.module_of(t)):
         if other.plugin is not entry.plugin:
             return f"that of the backend {other.spec.name!r}"
     if entry.plugin.built_in:
         return None
-    # any library may own it, so all current ones are asked
-    if claims.may_be_virtual(t, entry.spec.module):
+    # a class of another library, or with virtual subclasses: all current libraries are asked
+    if type(t) is not type or not claims.is_from(t, entry.spec.module):
         _load_imported()
     return claims.whose(t, entry.spec.module, loaded())
 
@@ -309,9 +237,7 @@ def _look_up(x: Any) -> Backend | None:
     """Find the backend of an array of a new type, and cache it by the type."""
     cls = type(x)
     load()
-    backend = _inherited(x, cls)
-    if backend is None and _load_imported():
-        backend = _inherited(x, cls)
+    backend = _inherited(x, cls) or (_inherited(x, cls) if _load_imported() else None)
     if backend is None:
         # A class may override `isinstance`. Another thread may also have loaded a backend
         # meanwhile.
@@ -342,12 +268,11 @@ def _look_up(x: Any) -> Backend | None:
 
 def _warn_of_failed(cls: type) -> None:
     """Warn once if the library of a class has a plugin, by its name, that brought no backend."""
-    failed = [plugin for plugin in plugins() if plugin.error and plugin.loaded]
-    if failed:
-        libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
-        working = {entry.plugin for entry in list(_known.values())}
-        for plugin in failed:
-            if plugin.name in libraries and plugin not in working and not plugin.built_in:
+    for plugin in plugins():
+        if plugin.error and plugin.loaded and not plugin.built_in:
+            libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
+            brought = any(entry.plugin is plugin for entry in list(backends.values()))
+            if plugin.name in libraries and not brought:
                 warn_once(
                     f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} count as those of an "
                     "unknown library."
@@ -386,14 +311,13 @@ def _inherited(x: Any, cls: type) -> Backend | None:
         backend = _by_type.get(c)
         if backend is not None:
             return backend
-        for entry in _covering(claims.module_of(c), _owners):
+        for entry in owners_of(claims.module_of(c)):
             backend = _usable(entry)
             if backend is not None and claims.is_instance(x, backend.array_types):
                 return _by_type.get(c) or backend
-            if entry.error is not None and entry.spec.module in sys.modules:
+            if entry.error and entry.spec.module in sys.modules:
                 warn_once(
-                    f"{str(entry.error).rstrip('.')}. Its arrays count as those of an unknown "
-                    "library."
+                    f"{entry.error.rstrip('.')}. Its arrays count as those of an unknown library."
                 )
     return None
 
@@ -405,38 +329,33 @@ def _usable(entry: Known) -> Backend | None:
     """
     if entry.backend is not None:
         return entry.backend
-    if entry.error is not None or entry.blocked or sys.modules.get(entry.spec.module) is None:
+    if entry.error or sys.modules.get(entry.spec.module) is None or entry.blocked:
         return None
     # It is being loaded. Its own functions may ask for it, and so may the library while this thread
     # imports it; all other threads wait.
-    if entry.loading and (
-        entry.loading == threading.get_ident() or not imported(entry.spec.module)
-    ):
+    asks_itself = entry.loading == threading.get_ident() or not imported(entry.spec.module)
+    if entry.loading and asks_itself:
         return None
-    backend = None
     with contextlib.suppress(BackendError):
-        backend = _load(entry)
+        _load(entry)
     warn_if_slow(entry.plugin)
-    return backend
+    return entry.backend
 
 
 def _load_imported() -> bool:
     """Load the backends of all imported libraries, and return whether there were any left."""
-    waiting = [
-        k
-        for k in list(_known.values())
-        if k.backend is None and k.error is None and k.spec.module in sys.modules
-    ]
-    usable = [_usable(entry) for entry in waiting]
-    return any(usable)
+    loaded = [_usable(entry) for entry in list(backends.values()) if entry.backend is None]
+    return any(loaded)
 
 
 def _library_roots() -> frozenset[str]:
     """The modules of the libraries, of their plugins, and of the adapters between them."""
-    names = list(_owners)
-    for known in list(_known.values()):
-        names += [known.spec.load] if not known.plugin.built_in else []
-        names += [] if known.backend is None else [getattr(known.backend.namespace, "__name__", "")]
+    names: list[str] = []
+    for entry in list(backends.values()):
+        if entry.blocked:
+            continue
+        names += [entry.spec.module] + [entry.spec.load] * (not entry.plugin.built_in)
+        names += [] if entry.backend is None else [getattr(entry.backend.namespace, "__name__", "")]
     return frozenset(name.partition(".")[0] for name in names)
 
 

@@ -14,7 +14,6 @@ import contextlib
 import importlib.util
 import sys
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .plugin import DISTRIBUTION, GROUP, Plugin, lock
@@ -26,30 +25,24 @@ if TYPE_CHECKING:
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
 
 _plugins: list[Plugin] = []
-_found = False
 
 
 def plugins() -> list[Plugin]:
     """Every installed plugin, loaded or not."""
-    global _found
-    if not _found:
+    if not _plugins:
         with lock:
-            if not _found:
+            if not _plugins:
                 _plugins[:] = _installed()
-                _found = True
     return _plugins
 
 
 def _installed() -> list[Plugin]:
     found = [Plugin(p.name, p.value, *_origin(p)) for p in _entry_points()]
-    built_in = []
-    for name, target in BUILTIN.items():
-        first = min(
-            (p for p in found if (p.name, p.target) == (name, target)),
-            key=lambda p: p.distribution != DISTRIBUTION,
-            default=Plugin(name, target, DISTRIBUTION, "(not installed)"),
-        )
-        built_in.append(replace(first, built_in=True))
+    versions = {p.target: p.version for p in found if p.distribution == DISTRIBUTION}
+    built_in = [
+        Plugin(name, target, DISTRIBUTION, versions.get(target, "(not installed)"), built_in=True)
+        for name, target in BUILTIN.items()
+    ]
     others = [p for p in found if BUILTIN.get(p.name) != p.target]
     of_distribution = Counter(p.distribution for p in found)
     for plugin in others:

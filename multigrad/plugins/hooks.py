@@ -24,7 +24,7 @@ import pluggy
 
 from .. import registry
 from ..backends.spec import BackendSpec
-from .plugin import Plugin, Refused, plugin_manager, shown
+from .plugin import Plugin, Refused, plugin_manager, repr_of
 
 hookspec = pluggy.HookspecMarker("multigrad")
 hookimpl = pluggy.HookimplMarker("multigrad")
@@ -76,53 +76,38 @@ def register(plugin: Plugin) -> None:
         raise
 
 
-def items(plugin: Plugin, hook: str, kind: type) -> Iterator[Any]:
-    """The items of that type that a hook of one plugin returns; others are reported and dropped.
+def items(plugin: Plugin, hook: str, kind: type | None = None) -> Iterator[Any]:
+    """The items that a hook of one plugin returns, if it has that hook; wrong ones are reported.
 
-    Raises Refused if the result is no list, and whatever the hook raises.
+    They are of the type `kind`; without one, they are the items of a dictionary of samples. Raises
+    Refused if the result has no items, and whatever the hook raises.
     """
-    result = _result(plugin, hook)
-    if result is None:
-        return
-    if isinstance(result, (str, bytes, Mapping)) or not isinstance(result, Iterable):
-        raise Refused(f"returned {shown(result)} from {hook}: return a list of {kind.__name__}.")
-    for item in list(result):
-        if isinstance(item, kind):
-            yield item
-        else:
-            plugin.fail(
-                f"{plugin.origin} returned {shown(item)} from {hook}: return a list of "
-                f"{kind.__name__}."
-            )
-
-
-def samples(plugin: Plugin) -> Iterator[tuple[str, Any]]:
-    """The conformance samples that one plugin returns; wrong ones are reported and dropped."""
-    hook = "multigrad_samples"
-    result = _result(plugin, hook)
-    if result is None:
-        return
-    if not isinstance(result, Mapping):
-        raise Refused(f"returned {shown(result)} from {hook}: return {{operation: generator}}.")
-    for name, target in result.items():
-        if isinstance(name, str) and (
-            callable(target) or (isinstance(target, str) and ":" in target)
-        ):
-            yield name, target
-        else:
-            plugin.fail(
-                f"{plugin.origin} returned {shown({name: target})} from {hook}: a sample is a "
-                "function or 'module:name', by the name of its operation."
-            )
-
-
-def _result(plugin: Plugin, hook: str) -> Any:
-    """What a hook of one plugin returns; None if the plugin lacks it."""
     others = [p for p in plugin_manager.get_plugins() if p is not plugin.module]
     caller = plugin_manager.subset_hook_caller(hook, others)
     if not plugin.registered or not caller.get_hookimpls():
-        return None
+        return
     results = caller()
     if not results:
         raise Refused(f"returned nothing from {hook}.")
-    return results[0]
+    (result,) = results
+    if kind is None:
+        has_items, advice = isinstance(result, Mapping), "return {operation: generator}"
+    else:
+        has_items = isinstance(result, Iterable) and not isinstance(result, (str, bytes, Mapping))
+        advice = f"return a list of {kind.__name__}"
+    if not has_items:
+        raise Refused(f"returned {repr_of(result)} from {hook}: {advice}.")
+    for item in list(result if kind is not None else result.items()):
+        if isinstance(item, kind) if kind is not None else _is_sample(*item):
+            yield item
+        else:
+            if kind is None:
+                item = dict([item])
+                advice = "a sample is a function or 'module:name', by the name of its operation"
+            plugin.fail(f"{plugin.origin} returned {repr_of(item)} from {hook}: {advice}.")
+
+
+def _is_sample(name: Any, target: Any) -> bool:
+    return isinstance(name, str) and (
+        callable(target) or (isinstance(target, str) and ":" in target)
+    )

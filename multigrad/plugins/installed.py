@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .plugin import DISTRIBUTION
+
+if TYPE_CHECKING:
+    # imported on first use: it takes as long as all of multigrad
+    from importlib.metadata import PackagePath
 
 
 def is_installed(module: str) -> bool:
@@ -27,15 +32,12 @@ def version_of(module: str) -> str:
     version = getattr(sys.modules.get(module), "__version__", None)
     if isinstance(version, str):
         return version
-    try:
+    with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version(module)
-    except metadata.PackageNotFoundError:
-        pass
     # The distribution may have another name than the module (cupy-cuda12x). This slower search goes
     # by the files of each.
-    for distribution in metadata.packages_distributions().get(module, ()):
-        return metadata.version(distribution)
-    return ""
+    names = metadata.packages_distributions().get(module)
+    return metadata.version(names[0]) if names else ""
 
 
 def foreign_distribution() -> str | None:
@@ -46,42 +48,31 @@ def foreign_distribution() -> str | None:
     from importlib import metadata
 
     advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
-    try:
-        foreign = metadata.distribution("multigrad")
-    except metadata.PackageNotFoundError:
-        foreign = None
-    if foreign is not None:
+    for foreign in metadata.distributions(name="multigrad"):
         return (
             f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in "
             f"{foreign.locate_file('')}: it and {DISTRIBUTION} import under one name and "
             f"overwrite each other's files. {advice}"
         )
-    changed = _overwritten(DISTRIBUTION)
-    if changed:
-        return (
-            f"{changed} is not the file that {DISTRIBUTION} installed: another package has "
-            f"overwritten it. {advice}"
-        )
+    ours = next(iter(metadata.distributions(name=DISTRIBUTION)), None)
+    for file in (ours and ours.files) or ():
+        if str(file) == "multigrad/__init__.py" and not _is_intact(file):
+            return (
+                f"{file.locate()} is not the file that {DISTRIBUTION} installed: another package "
+                f"has overwritten it. {advice}"
+            )
     return None
 
 
-def _overwritten(distribution: str) -> str | None:
+def _is_intact(file: PackagePath) -> bool:
+    """Whether a file is the installed one, as far as the distribution has its hash."""
     import base64
     import hashlib
-    from importlib import metadata
 
+    if file.hash is None:
+        return True
     try:
-        files = metadata.files(distribution) or []
-    except metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if str(file) != "multigrad/__init__.py" or file.hash is None:
-            continue
-        path = file.locate()
-        try:
-            digest = hashlib.new(file.hash.mode, Path(str(path)).read_bytes()).digest()
-        except (OSError, ValueError):
-            return str(path)
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value:
-            return str(path)
-    return None
+        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
+    except (OSError, ValueError):
+        return False
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value

@@ -9,6 +9,7 @@ from ..backends.spec import Backend
 from ..errors import BackendError, NoDeviceError
 from . import discovery, installed
 from .found import plugins
+from .loading import backends, load
 from .plugin import Known, Plugin
 
 
@@ -43,18 +44,18 @@ def listing(probe: bool = False) -> list[BackendInfo]:
 
     This imports no array library, unless `probe` is true.
     """
-    if probe:
-        discovery.load(everything=True)
-        for entry in discovery.known():
-            # the error is kept with the entry, or occurs again below
-            with contextlib.suppress(BackendError):
-                if entry.error is None:
-                    discovery.get(entry.spec.name)
-    known = discovery.known()
-    lines = [_of_backend(entry, probe) for entry in known]
-    brought = {entry.plugin for entry in known}
+    load(everything=probe)
+    entries = list(backends.values())
+    for entry in entries if probe else ():
+        # the error is kept with the entry, or occurs again below
+        with contextlib.suppress(BackendError):
+            if not entry.error:
+                discovery.get(entry.spec.name)
+    brought = {entry.plugin for entry in entries}
     others = [_of_plugin(plugin) for plugin in plugins() if plugin not in brought]
-    return lines + [line for line in others if line.state != "operations" or line.overrides]
+    return [_of_backend(entry, probe) for entry in entries] + [
+        line for line in others if line.state != "operations" or line.overrides
+    ]
 
 
 def whole_listing(probe: bool = False) -> list[BackendInfo]:
@@ -91,19 +92,20 @@ def _of_plugin(plugin: Plugin) -> BackendInfo:
 
 
 def _of_backend(entry: Known, probe: bool) -> BackendInfo:
-    spec, plugin = entry.spec, entry.plugin
-    error = str(entry.error or plugin.error)
+    spec, plugin, error = entry.spec, entry.plugin, entry.error or entry.plugin.error
     devices: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     if entry.backend is not None:
         state = "loaded"
         if probe:
-            devices, dtypes, failed = _probe(entry.backend)
-            error = failed or error
+            try:
+                devices, dtypes = _probe(entry.backend)
+            except Exception as failure:
+                error = f"the probe failed: {type(failure).__name__}: {failure}"
     elif entry.blocked:
         state = "blocked"
-    elif entry.error is not None:
-        state = "no device" if isinstance(entry.error, NoDeviceError) else "broken"
+    elif entry.error:
+        state = "no device" if isinstance(entry.cause, NoDeviceError) else "broken"
     elif installed.is_installed(spec.module):
         state = "available"
     else:
@@ -124,12 +126,8 @@ def _of_backend(entry: Known, probe: bool) -> BackendInfo:
     )
 
 
-def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """The devices of a backend, and the dtypes on its default device, or the failure."""
-    try:
-        devices = tuple(str(d) for d in backend.kernel("devices")(backend.namespace))
-        known = backend.namespace.__array_namespace_info__().dtypes()
-        dtypes = tuple(name for name in _DTYPES if name in known)
-    except Exception as error:
-        return (), (), f"the probe failed: {type(error).__name__}: {error}"
-    return devices, dtypes, ""
+def _probe(backend: Backend) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The devices of a backend, and the dtypes on its default device."""
+    devices = tuple(str(d) for d in backend.kernel("devices")(backend.namespace))
+    dtypes = backend.namespace.__array_namespace_info__().dtypes()
+    return devices, tuple(name for name in _DTYPES if name in dtypes)

@@ -1,4 +1,4 @@
-"""Plugins are imported and taken into use one by one, separately.
+"""Plugins are imported and taken into use one by one, separately, with the backends they bring.
 
 multigrad stores an error with its plugin, so that it never affects others: `step` surrounds each
 call of a plugin's code.
@@ -16,22 +16,26 @@ from .. import locks, registry
 from ..backends import raw
 from ..backends.spec import BackendSpec
 from ..provided import provide, wanted
-from . import API, discovery, hooks
+from . import API, hooks
 from .found import imported, is_partial, plugins
 from .plugin import (
     DISTRIBUTION,
     GROUP,
+    Known,
     Plugin,
     Refused,
     lock,
-    shown,
+    repr_of,
     step,
-    told,
+    text_of,
     warn_if_slow,
     warn_once,
 )
 
-_left: list[Plugin] | None = None  # the plugins that wait; None until all others are loaded
+backends: dict[str, Known] = {}
+"""The backends that loaded plugins have brought, by name."""
+_owners: dict[str, list[Known]] = {}  # by the modules of their libraries
+_waiting: list[Plugin] | None = None  # the plugins that wait; None until all others are loaded
 
 
 @wanted
@@ -47,9 +51,9 @@ def fill() -> bool:
 
     That is False for a plugin that asks while it is loaded. Other threads wait.
     """
-    if _left is None:
+    if _waiting is None:
         load()
-    return _left is not None
+    return _waiting is not None
 
 
 def load(name: str = "", everything: bool = False) -> bool:
@@ -58,13 +62,11 @@ def load(name: str = "", everything: bool = False) -> bool:
     At first, these are all but the deferred ones. Later, these are the deferred plugins whose
     library was imported meanwhile, the one of that name, or all of them.
     """
-    global _left
-    if _left is None:
+    global _waiting
+    if _waiting is None:
         declare_standard()
-    waiting = plugins() if _left is None else _left
-    due = [p for p in waiting if not p.loaded and _is_due(p, name, everything)]
-    if not due and _left is not None:
-        return False
+    waiting = plugins() if _waiting is None else _waiting
+    due = [plugin for plugin in waiting if _is_due(plugin, name, everything)]
     for plugin in due:
         _import(plugin)
         with lock:  # another thread may be loading it
@@ -76,25 +78,25 @@ def load(name: str = "", everything: bool = False) -> bool:
                 f"{', '.join(plugin.overrides)}. {plugin.blocking}"
             )
         warn_if_slow(plugin)
-    waiting = [p for p in plugins() if not p.loaded]
-    if not any(_is_due(p) for p in waiting):
-        _left = waiting
+    if due or _waiting is None:
+        waiting = [plugin for plugin in plugins() if not plugin.loaded]
+        if not any(map(_is_due, waiting)):
+            _waiting = waiting
     return bool(due)
 
 
 def _is_due(plugin: Plugin, name: str = "", everything: bool = False) -> bool:
-    if plugin.interrupted:
-        wanted = plugin.name == name
-    elif plugin.deferred:
-        wanted = plugin.name == name or everything or imported(plugin.name)
-    else:
-        wanted = True
-    return wanted and not plugin.blocked
+    if plugin.loaded:
+        return False
+    if plugin.name != name and (
+        plugin.interrupted or (plugin.deferred and not everything and not imported(plugin.name))
+    ):
+        return False
+    return not plugin.blocked
 
 
 def _import(plugin: Plugin) -> None:
-    if plugin.interrupted:
-        plugin.error, plugin.traceback, plugin.interrupted = "", "", False
+    plugin.try_again()
     if plugin.error or plugin.module is not None:
         return
     from importlib.metadata import EntryPoint
@@ -144,12 +146,14 @@ def _check_api(plugin: Plugin, error: BaseException | None = None) -> None:
     while at is not None:
         scopes.append(at.tb_frame.f_globals)
         at = at.tb_next
-    scopes = [s for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s]
-    version = scopes[0]["MULTIGRAD_API"] if scopes else 1
+    versions = [
+        s["MULTIGRAD_API"] for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s
+    ]
+    version = versions[0] if versions else 1
     if type(version) is not int or version < 1:
         reason = (
             f"MULTIGRAD_API in {name} must be an int, the version of multigrad's API for plugins "
-            f"that it is written against, as {API}; it is {shown(version)}."
+            f"that it is written against, as {API}; it is {repr_of(version)}."
         )
     elif version > API:
         reason = (
@@ -159,7 +163,7 @@ def _check_api(plugin: Plugin, error: BaseException | None = None) -> None:
         )
     else:
         return
-    also = f" Its import failed: {told(error)}" if error is not None else ""
+    also = f" Its import failed: {text_of(error)}" if error is not None else ""
     raise Refused(f"is refused: {reason}{also}") from error
 
 
@@ -173,7 +177,7 @@ def _take(plugin: Plugin) -> None:
         if plugin.registered:
             with step(plugin, "failed in multigrad_backends"):
                 for spec in hooks.items(plugin, "multigrad_backends", BackendSpec):
-                    discovery.add(spec, plugin)
+                    _add(spec, plugin)
             with step(plugin, "failed in multigrad_operations"):
                 for op in hooks.items(plugin, "multigrad_operations", registry.Op):
                     plugin.packages |= {op.module.partition(".")[0]} - {"multigrad"}
@@ -199,17 +203,76 @@ def load_samples() -> dict[str, Any]:
     owners: dict[str, Plugin] = {}
     for plugin in plugins():
         with lock, step(plugin, "failed in multigrad_samples"):
-            for name, target in hooks.samples(plugin):
-                if name in samples:
+            for name, target in hooks.items(plugin, "multigrad_samples"):
+                owner = owners.setdefault(name, plugin)
+                if owner is plugin:
+                    samples[name] = target
+                else:
                     plugin.fail(
                         f"{plugin.origin} returned samples for {name!r}, which already has those "
-                        f"of {owners[name].origin}."
+                        f"of {owner.origin}."
                     )
-                else:
-                    samples[name], owners[name] = target, plugin
     return samples
+
+
+# ----- Their backends -----
+
+
+def _add(spec: BackendSpec, plugin: Plugin) -> None:
+    """Store a backend that a plugin brings; the plugin fails if its name is taken."""
+    other = backends.get(spec.name)
+    if other is None:
+        backends[spec.name] = Known(spec, plugin)
+        _assign_modules()
+    elif other.spec != spec or other.plugin is not plugin:  # else it is taken again
+        plugin.fail(
+            f"the backend {spec.name!r} of {plugin.origin} is already that of "
+            f"{other.plugin.origin}. Choose another name."
+        )
+
+
+def _assign_modules() -> None:
+    """Decide which backend each module belongs to, or a part of a library.
+
+    The first one has it: backends in use, then the built-in ones, then plugins by name.
+    """
+    global _owners
+
+    def rank(entry: Known) -> tuple[bool, bool, str, str]:
+        plugin = entry.plugin
+        return entry.backend is None, not plugin.built_in, plugin.name, plugin.distribution
+
+    owners: dict[str, list[Known]] = {}
+    for entry in sorted(backends.values(), key=rank):
+        module, plugin = entry.spec.module, entry.plugin
+        if entry.blocked:
+            continue
+        owner = next((o for o in _covering(module, owners) if o.plugin is not plugin), None)
+        if owner is None:
+            owners.setdefault(module, []).append(entry)
+            continue
+        names = [p.name for p in (owner.plugin, plugin) if not p.built_in]
+        entry.fail(
+            f"{entry.origin} is refused: its module {module!r} is that of the {owner.origin}. "
+            f"Keep one out by the environment variable "
+            f"{' or '.join(f'MULTIGRAD_BLOCK={name}' for name in names)}, or name the module of "
+            "a library in BackendSpec that no other backend is for."
+        )
+    _owners = owners  # in one step, since other threads look up arrays meanwhile
+
+
+def owners_of(module: str) -> list[Known]:
+    """The backends whose libraries contain that module, backends for a submodule first."""
+    return _covering(module, _owners)
+
+
+def _covering(module: str, owners: dict[str, list[Known]]) -> list[Known]:
+    found: list[Known] = []
+    while module:
+        found += owners.get(module, ())
+        module = module.rpartition(".")[0]
+    return found
 
 
 provide(registry, fill=fill)
 provide(raw, want=load)
-provide(discovery, load=load)

@@ -42,8 +42,30 @@ def manager() -> pluggy.PluginManager:
     return plugin_manager
 
 
+@dataclass(eq=False, kw_only=True)
+class Part:
+    """A plugin or one of its backends: what is wrong with it. Several errors are all reported."""
+
+    error: str = ""
+    traceback: str = ""
+    interrupted: bool = False  # by a KeyboardInterrupt: it is tried again if requested by name
+
+    def fail(self, message: str, cause: BaseException | None = None) -> None:
+        """Store an error, with the exception that is its cause."""
+        if message not in self.error:  # another thread may have tried the same
+            self.error = f"{self.error} {message}".strip()
+            self.interrupted = isinstance(cause, KeyboardInterrupt)
+            if cause is not None:
+                self.traceback += "".join(traceback.format_exception(cause))
+
+    def try_again(self) -> None:
+        """Forget that it was interrupted."""
+        if self.interrupted:
+            self.error, self.traceback, self.interrupted = "", "", False
+
+
 @dataclass(eq=False)
-class Plugin:
+class Plugin(Part):
     """A plugin that was found: its origin, how far it is loaded, and its errors."""
 
     name: str
@@ -56,9 +78,6 @@ class Plugin:
     module: Any = None
     loading: bool = False  # its hooks are called, or were
     loaded: bool = False  # whatever came of it
-    error: str = ""
-    traceback: str = ""
-    interrupted: bool = False  # by a KeyboardInterrupt: it is imported again if requested by name
     packages: set[str] = field(default_factory=set)  # others, whose operations its hook returned
     seconds: float = 0.0  # that its code has taken to load
 
@@ -94,25 +113,15 @@ class Plugin:
         names = [op.name for op in self.operations if first.get(op.name, op.module) != op.module]
         return tuple(sorted(n for n in names if first[n].startswith("multigrad.")))
 
-    def fail(self, message: str, error: BaseException | None = None) -> None:
-        """Store an error; several errors of one plugin are all reported."""
-        if message not in self.error:  # another thread may have tried the same
-            self.error = f"{self.error} {message}".strip()
-            self.interrupted = isinstance(error, KeyboardInterrupt)
-            if error is not None:
-                self.traceback = f"{self.traceback}{''.join(traceback.format_exception(error))}"
-
 
 @dataclass(eq=False)
-class Known:
+class Known(Part):
     """A backend that a plugin brings, and the result of loading it."""
 
     spec: BackendSpec
     plugin: Plugin
     backend: Backend | None = None
-    error: BackendError | None = None  # raised at each request
-    traceback: str = ""
-    interrupted: bool = False  # by a KeyboardInterrupt: it is made again if requested by name
+    cause: BaseException | None = None  # of the error
     loading: int = 0  # the thread that is loading it
 
     @property
@@ -123,13 +132,9 @@ class Known:
     def origin(self) -> str:
         return f"backend {self.spec.name!r} of {self.plugin.origin}"
 
-    def fail(self, message: str, error: BaseException | None = None) -> None:
-        """Store the reason why it cannot be used."""
-        self.error = error if isinstance(error, NoDeviceError) else BackendError(message)
-        self.interrupted = isinstance(error, KeyboardInterrupt)
-        if error is not None:
-            self.error.__cause__ = None if error is self.error else error
-            self.traceback = "".join(traceback.format_exception(error))
+    def fail(self, message: str, cause: BaseException | None = None) -> None:
+        super().fail(str(cause) if isinstance(cause, NoDeviceError) else message, cause)
+        self.cause = cause
 
 
 class Refused(Exception):
@@ -151,11 +156,11 @@ def step(part: Plugin | Known, failed: str) -> Iterator[None]:
         part.fail(f"{part.origin} {refusal}", refusal.__cause__)
     except KeyboardInterrupt as error:
         if not plugin.built_in:
-            part.fail(f"{part.origin} {failed}: {told(error)}", error)
+            part.fail(f"{part.origin} {failed}: {text_of(error)}", error)
             error.add_note(f"This interrupted {plugin.origin}. {plugin.blocking}")
         raise
     except BaseException as error:  # SystemExit too: a plugin must not end the program
-        part.fail(f"{part.origin} {failed}: {told(error)}", error)
+        part.fail(f"{part.origin} {failed}: {text_of(error)}", error)
     finally:
         plugin.seconds += monotonic() - start
         if part.error != error_before:
@@ -176,7 +181,7 @@ def warn_if_slow(plugin: Plugin) -> None:
         )
 
 
-def told(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The type and the text of an error; some third-party errors cannot be printed."""
     try:
         text = str(error)
@@ -187,7 +192,7 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def shown(x: object) -> str:
+def repr_of(x: object) -> str:
     """The beginning of a plugin's value as text."""
     try:
         text = repr(x)

@@ -106,8 +106,8 @@ def write(kind: str, name: str, where: Path, module: str | None = None) -> Writt
         values["notes"] = "".join(f"- {note}\n" for note in notes) or "It lacks nothing.\n"
     files = dict(_files(kind, values, module is None))
     try:
-        with tempfile.TemporaryDirectory(dir=where) as made:
-            whole = Path(made, values["distribution"])
+        with tempfile.TemporaryDirectory(dir=where) as scratch:
+            whole = Path(scratch, values["distribution"])
             for path, text in files.items():
                 (whole / path).parent.mkdir(parents=True, exist_ok=True)
                 (whole / path).write_text(text, encoding="utf-8")
@@ -123,10 +123,9 @@ def _files(kind: str, values: dict[str, str], stand_in: bool) -> Iterator[tuple[
         name = path.relative_to(HERE / kind).as_posix().removesuffix(".template")
         if stand_in or name not in STAND_IN_ONLY:
             first, slash, rest = name.partition("/")
-            yield (
-                f"{values['package'] if first == 'package' else first}{slash}{rest}",
-                Template(path.read_text(encoding="utf-8")).substitute(values),
-            )
+            folder = values["package"] if first == "package" else first
+            text = Template(path.read_text(encoding="utf-8")).substitute(values)
+            yield f"{folder}{slash}{rest}", text
 
 
 # ----- the name -----
@@ -150,16 +149,16 @@ def _names(kind: str, name: str) -> dict[str, str]:
             "plugin for that module. Choose another name."
         )
     distribution, package = f"multigrad-{name.replace('_', '-')}", f"multigrad_{name}"
-    if name in OURS or _installed(distribution):
+    if name in OURS or any(metadata.distributions(name=distribution)):
         raise TemplateError(
             f"the name {name!r} is taken: there is a distribution {distribution} already. "
             "Choose another name."
         )
-    taken = next((b for b in listing() if b.name == name), None)
-    if taken:
-        raise TemplateError(
-            f"the backend name {name!r} is taken by {taken.distribution}: choose another name."
-        )
+    for line in listing():
+        if line.name == name:
+            raise TemplateError(
+                f"the backend name {name!r} is taken by {line.distribution}: choose another name."
+            )
     if kind == "rules":
         multigrad.registry.fill()
         if hasattr(multigrad, name) or multigrad.registry.is_ours(name):
@@ -182,14 +181,6 @@ def series(version: str) -> str:
     """
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
-
-
-def _installed(distribution: str) -> bool:
-    try:
-        metadata.distribution(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 # ----- the library -----
@@ -236,7 +227,8 @@ def _library(name: str, module: str, owned: bool, seen: dict[str, Any]) -> dict[
     """The template values that depend on the library."""
     root = seen["module"].partition(".")[0]
     library = module if module.partition(".")[0] == root else root
-    distribution, version = _distribution(root)
+    distribution = next(iter(metadata.packages_distributions().get(root, [])), "")
+    version = metadata.version(distribution).partition("+")[0] if distribution else ""
     capabilities = {
         c: holds for c, holds in seen["capabilities"].items() if holds != (c != "lazy")
     } | ({} if owned else {"strict": True})
@@ -284,20 +276,11 @@ def _looked_at(module: str) -> dict[str, Any]:
         check=False,
     )
     # the library may print lines as well
-    lines = [
-        line.removeprefix(FOUND) for line in done.stdout.splitlines() if line.startswith(FOUND)
-    ]
+    lines = [line for line in done.stdout.splitlines() if line.startswith(FOUND)]
     if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise TemplateError(f"a process that tried the module {module!r} has ended: {last}")
-    seen: dict[str, Any] = json.loads(lines[-1])
+    seen: dict[str, Any] = json.loads(lines[-1].removeprefix(FOUND))
     if "error" in seen:
         raise TemplateError(seen["error"])
     return seen
-
-
-def _distribution(root: str) -> tuple[str, str]:
-    """The distribution of a module and its version; empty if unknown."""
-    for name in metadata.packages_distributions().get(root, []):
-        return name, metadata.version(name).partition("+")[0]
-    return "", ""

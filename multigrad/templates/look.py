@@ -61,10 +61,10 @@ def look(name: str) -> dict[str, Any]:
         }
     owner = discovery.backend_of(x)
     scalars = type(total) is not type(x)
-    known = discovery.backend_of(total) if scalars else None
+    of_total = discovery.backend_of(total) if scalars else None
     # a number of Python, or an array of another library, cannot be an array of this one
     foreign = scalars and (
-        type(total) in (bool, int, float, complex) or (known is not None and known != owner)
+        type(total) in (bool, int, float, complex) or (of_total is not None and of_total != owner)
     )
     return {
         "owner": owner.name if owner else "",
@@ -110,22 +110,19 @@ def _lacking(xp: Any, x: Any) -> Iterator[str]:
 def _refused(xp: Any, x: Any) -> dict[str, list[str]]:
     """The keywords of the standard that the library's functions refuse, by function."""
     device = getattr(x, "device", None)
+    placed: dict[str, Any] = {"dtype": x.dtype, "device": device}
     calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-        "asarray": ((x,), {"dtype": x.dtype, "device": device, "copy": True}),
+        "asarray": ((x,), placed | {"copy": True}),
         "astype": ((x, x.dtype), {"copy": True, "device": device}),
         "from_dlpack": ((x,), {"device": device, "copy": True}),
         "reshape": ((x, (3, 1)), {"copy": True}),
-        "arange": ((3,), {"dtype": x.dtype, "device": device}),
-        "linspace": ((0.0, 1.0, 3), {"dtype": x.dtype, "device": device, "endpoint": False}),
-        "eye": ((2,), {"dtype": x.dtype, "device": device}),
-        "full": (((2,), 1.0), {"dtype": x.dtype, "device": device}),
-        "full_like": ((x, 1.0), {"dtype": x.dtype, "device": device}),
-        **dict.fromkeys(
-            ("zeros", "ones", "empty"), (((2,),), {"dtype": x.dtype, "device": device})
-        ),
-        **dict.fromkeys(
-            ("zeros_like", "ones_like", "empty_like"), ((x,), {"dtype": x.dtype, "device": device})
-        ),
+        "arange": ((3,), placed),
+        "linspace": ((0.0, 1.0, 3), placed | {"endpoint": False}),
+        "eye": ((2,), placed),
+        "full": (((2,), 1.0), placed),
+        "full_like": ((x, 1.0), placed),
+        **dict.fromkeys(("zeros", "ones", "empty"), (((2,),), placed)),
+        **dict.fromkeys(("zeros_like", "ones_like", "empty_like"), ((x,), placed)),
         **dict.fromkeys(("sum", "prod"), ((x,), {"dtype": x.dtype, "keepdims": True})),
     }
     found: dict[str, list[str]] = {}

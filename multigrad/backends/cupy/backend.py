@@ -7,15 +7,13 @@ differ from run to run.
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import sys
-from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
 from ...errors import NoDeviceError
-from ..kernels import SOLE_OWNER
+from ..kernels import SOLE_OWNER, kernels_of
 from ..raw import form
 from ..spec import Backend
 
@@ -33,44 +31,28 @@ def make() -> Backend:
     import array_api_compat.cupy as xp
     import cupyx
 
-    operators = {
-        "add": "add",
-        "subtract": "sub",
-        "multiply": "mul",
-        "divide": "truediv",
-        "negative": "neg",
-        "abs": "abs",
-        "matmul": "matmul",
-        "pow": "pow",
-    }
     return Backend(
         "cupy",
         xp,
         (cp.ndarray,),
-        functions={name: getattr(operator, stem) for name, stem in operators.items()}
-        | {
+        functions={
+            "add": operator.add,
+            "subtract": operator.sub,
+            "multiply": operator.mul,
+            "divide": operator.truediv,
+            "negative": operator.neg,
+            "abs": operator.abs,
+            "matmul": operator.matmul,
+            "pow": operator.pow,
             "clip": form("clip", xp),
             "isdtype": lru_cache(maxsize=1024)(xp.isdtype),
             "scatter_add": scatter_add,
             "setitem": setitem,
             "unindex": unindex,
         },
-        kernels={
-            "take_ownership": take_ownership,
-            "place_like": place_like,
-            "constant": constant,
-            "is_c_contiguous": is_c_contiguous,
-            "shares_memory": shares_memory,
-            "synchronize": synchronize,
-            "accelerator": accelerator,
-            "mark": mark,
-            "elapsed": elapsed,
-            "storage": storage,
-            "to_numpy": to_numpy,
-            "from_numpy": lambda xp, x: cp.asarray(x),
-            "devices": lambda xp: tuple(cp.cuda.Device(i) for i in range(count)),
-        },
-        variants={f"device{i}": partial(_on_device, i) for i in range(1, count)},
+        kernels=kernels_of(globals()),
+        # CuPy ignores the device of the operands: each variant makes a device the current one
+        variants={f"device{i}": partial(cp.cuda.Device, i) for i in range(1, count)},
     )
 
 
@@ -79,21 +61,18 @@ def _count_devices() -> int:
 
     CuPy imports without a device; then even an empty array raises.
     """
-    advice = (
-        "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES "
-        "hides no device."
-    )
+    cause = None
     try:
         count = int(cp.cuda.runtime.getDeviceCount())
     except cp.cuda.runtime.CUDARuntimeError as error:
-        raise NoDeviceError(
-            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device "
-            f"({error}). {advice}"
-        ) from error
+        count, cause = 0, error
     if count == 0:
+        reason = "" if cause is None else f" ({cause})"
         raise NoDeviceError(
-            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device. {advice}"
-        )
+            f"backend 'cupy': CuPy {cp.__version__} is installed but finds no CUDA device{reason}. "
+            "Check with nvidia-smi that a driver is installed, and that CUDA_VISIBLE_DEVICES "
+            "hides no device."
+        ) from cause
     return count
 
 
@@ -185,7 +164,7 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
 _constants: dict[Any, Any] = {}
 
 
-def constant(_: Any, value: Any, dtype: Any, device: Any) -> Any:
+def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     """`value` as a 0-d array on its device, cached: each new one is copied from the host."""
     if device is None:
         device = cp.cuda.Device()
@@ -206,6 +185,14 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
             "to_numpy(copy=False): NumPy cannot share the memory of a device. Leave out copy=False."
         )
     return x.get()
+
+
+def from_numpy(xp: Any, x: Any) -> Any:
+    return cp.asarray(x)
+
+
+def devices(xp: Any) -> tuple[Any, ...]:
+    return tuple(cp.cuda.Device(i) for i in range(cp.cuda.runtime.getDeviceCount()))
 
 
 def synchronize(xp: Any, x: Any) -> None:
@@ -242,10 +229,3 @@ def storage(xp: Any, x: Any) -> tuple[Any, int]:
     while x.base is not None:
         x = x.base
     return x, int(x.nbytes)
-
-
-@contextlib.contextmanager
-def _on_device(number: int) -> Iterator[Any]:
-    """Make a device the current one: CuPy ignores the device of the operands."""
-    with cp.cuda.Device(number) as device:
-        yield device

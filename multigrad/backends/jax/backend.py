@@ -21,14 +21,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache, wraps
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache, wraps
 from typing import Any, NoReturn
 
 from ...errors import GradientError
 from ...registry import OPS
 from .. import own as own_arrays
-from ..kernels import without_leading
+from ..kernels import SEVERAL, kernels_of, over_several, without_leading
 from ..raw import RawNamespace, form
 from ..spec import Backend, Capabilities
 
@@ -45,18 +46,8 @@ def make() -> Backend:
     import jax.numpy as jnp
     import numpy as np
 
-    created = (
-        "arange",
-        "empty",
-        "eye",
-        "linspace",
-        "ones",
-        "zeros",
-        "empty_like",
-        "full_like",
-        "ones_like",
-        "zeros_like",
-    )
+    created = "arange", "empty", "eye", "linspace", "ones", "zeros"
+    alike = "empty_like", "full_like", "ones_like", "zeros_like"
     _backend = Backend(
         "jax",
         jnp,
@@ -67,12 +58,9 @@ def make() -> Backend:
             data_dependent=True,
             missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"},
         ),
-        functions={name: _left_free(getattr(jnp, name)) for name in created}
+        functions={name: _left_free(getattr(jnp, name)) for name in (*created, *alike)}
         | {
-            **{
-                f"fft.{name}": _over_several(getattr(jnp.fft, name))
-                for name in ("fftn", "ifftn", "rfftn", "irfftn")
-            },
+            **{f"fft.{name}": over_several(getattr(jnp.fft, name)) for name in SEVERAL},
             **{
                 f"fft.{name}": _left_free(getattr(jnp.fft, name))
                 for name in ("fftfreq", "rfftfreq")
@@ -100,27 +88,7 @@ def make() -> Backend:
             "sum": add_up,
             "unindex": unindex,
         },
-        kernels={
-            "take_ownership": take_ownership,
-            "place_like": place_like,
-            "compile": compile,
-            "fresh": fresh,
-            "eagerly": eagerly,
-            "constant": constant,
-            "control": control,
-            "device": device,
-            "devices": devices,
-            "write": write,
-            "synchronize": synchronize,
-            "concrete_bool": concrete_bool,
-            "accelerator": accelerator,
-            "mark": mark,
-            "elapsed": elapsed,
-            "annotation": annotation,
-            "storage": storage,
-            "from_numpy": lambda xp, x: asarray(x),
-            "to_numpy": lambda xp, x, copy=None: np.asarray(x, copy=copy),
-        },
+        kernels=kernels_of(globals()),
         variants={
             "x64": lambda: _precision(True),
             "x32": lambda: _precision(False),
@@ -133,6 +101,10 @@ def make() -> Backend:
     )
     _register_pytree()
     return _backend
+
+
+def is_traced(x: Any) -> bool:
+    return isinstance(x, jax.core.Tracer)
 
 
 # ----- Creation -----
@@ -173,21 +145,19 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return jnp.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
+@_left_free
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     if dtype is None and type(fill_value) in (bool, int, float, complex):
         dtype = type(fill_value)
-    if device is not None and device == _default_device():
-        device = None
     return jnp.full(shape, fill_value, dtype=dtype, device=device)
 
 
+@_left_free
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array on the memory of `x`, or a copy.
 
     It is a copy if `copy` is true (jax.numpy ignores it), or if JAX cannot use the memory.
     """
-    if device is not None and device == _default_device():
-        device = None
     if copy:
         # for memory that NumPy cannot read
         with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):
@@ -229,17 +199,14 @@ def power(x1: Any, x2: Any, /) -> Any:
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    # computed in float32, as JAX's sums
-    if jnp.isdtype(x.dtype, "real floating") and x.dtype.itemsize < 4 and dtype in (None, x.dtype):
+    wide = _wide(x.dtype)
+    if wide is not None and dtype in (None, x.dtype):  # as JAX's sums
         return jnp.cumulative_prod(
-            x.astype(jnp.float32), axis=axis, include_initial=include_initial
+            x.astype(wide), axis=axis, include_initial=include_initial
         ).astype(x.dtype)
-    if dtype is None:  # the dtype of the sum: small integers become the default integer
-        dtype = (
-            jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype
-            if jnp.isdtype(x.dtype, "integral")
-            else None
-        )
+    if dtype is None and jnp.isdtype(x.dtype, "integral"):
+        # the dtype of the sum: small integers become the default integer
+        dtype = jnp.cumulative_sum(jnp.zeros(0, x.dtype)).dtype
     return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
@@ -263,25 +230,6 @@ def _wide(dtype: Any) -> Any:
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     return jnp.searchsorted(x1, x2, side=side, sorter=sorter).astype(int)
-
-
-def _over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A Fourier transform over several axes that accepts -1 in `s`.
-
-    -1 is the length that the axis would have without `s`.
-    """
-
-    @wraps(transform)
-    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-        if s is not None and -1 in s:
-            axes = range(-len(s), 0) if axes is None else axes
-            lengths = [x.shape[a] for a in axes]
-            if transform.__name__ == "irfftn":
-                lengths[-1] = 2 * (lengths[-1] - 1)
-            s = tuple(length if n == -1 else n for n, length in zip(s, lengths, strict=True))
-        return transform(x, s=s, axes=axes, norm=norm)
-
-    return function
 
 
 # ----- Indexing -----
@@ -339,32 +287,25 @@ def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
 
 def _has_traced_mask(entries: tuple[Any, ...]) -> bool:
     """Whether there is a mask whose true elements cannot be counted, because it is traced."""
-    return any(isinstance(k, jax.core.Tracer) and _is_mask(k) for k in entries)
+    return any(is_traced(k) and _is_mask(k) for k in entries)
 
 
 def _check_bounds(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     """Raise IndexError for an out-of-bounds index that is known on the host."""
     axis = 0
     for i, k in enumerate(entries):
-        kind = type(k)
-        if k is None:
-            continue
         if k is Ellipsis:
             axis = len(shape) - sum(_width(rest) for rest in entries[i + 1 :])
             continue
-        if axis < len(shape):
+        ends: tuple[Any, ...] = ()
+        if type(k) is int:
+            ends = (k,)
+        elif type(k) is np.ndarray and k.dtype.kind in "iu" and k.size:
+            ends = k.min(), k.max()
+        for end in ends if axis < len(shape) else ():
             n = shape[axis]
-            if kind is int:
-                low = high = k
-            elif kind is np.ndarray and k.dtype.kind in "iu" and k.size:
-                low, high = k.min(), k.max()
-            else:
-                low = high = 0
-            if low < -n or (high >= n and kind in (int, np.ndarray)):
-                raise IndexError(
-                    f"index {low if low < -n else high} is out of bounds for axis {axis} with "
-                    f"size {n}"
-                )
+            if not -n <= end < n:
+                raise IndexError(f"index {end} is out of bounds for axis {axis} with size {n}")
         axis += _width(k)
 
 
@@ -388,7 +329,7 @@ def device(xp: Any, x: Any) -> Any:
     It is None under a trace. The functions that create arrays accept it, for any shape. (The
     sharding of `x` itself fits its shape only.)
     """
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return None
     sharding = getattr(x, "sharding", None)
     if isinstance(sharding, jax.sharding.NamedSharding) and sharding.num_devices > 1:
@@ -406,12 +347,7 @@ def place_like(xp: Any, g: Any, like: Any) -> Any:
 
     Under a trace the compiler decides. An array that was never placed imposes no sharding.
     """
-    if (
-        like is None
-        or isinstance(g, jax.core.Tracer)
-        or isinstance(like, jax.core.Tracer)
-        or not isinstance(like, jax.Array)
-    ):
+    if is_traced(g) or is_traced(like) or not isinstance(like, jax.Array):
         return g
     if g.sharding == like.sharding or g.shape != like.shape or not like.committed:
         return g
@@ -423,11 +359,7 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
 
     A Tensor that requires grad must not hold a tracer, since it may outlive the trace.
     """
-    if (
-        isinstance(g, jax.core.Tracer)
-        and isinstance(like, jax.Array)
-        and not isinstance(like, jax.core.Tracer)
-    ):
+    if is_traced(g) and isinstance(like, jax.Array) and not is_traced(like):
         raise GradientError(
             "under a JAX transformation, this would write a tracer into the .grad of a Tensor "
             "from outside it, or into that Tensor itself, which requires grad. Pass it as an "
@@ -446,11 +378,19 @@ def constant(xp: Any, value: Any, dtype: Any, device: Any) -> Any:
     out = _constants.get(key)
     if out is None:
         out = asarray(value, dtype=dtype, device=device)
-        if out.dtype == dtype and not isinstance(out, jax.core.Tracer):
+        if out.dtype == dtype and not is_traced(out):
             if len(_constants) >= 1024:
                 _constants.clear()
             _constants[key] = out
     return out
+
+
+def from_numpy(xp: Any, x: Any) -> Any:
+    return asarray(x)
+
+
+def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
+    return np.asarray(x, copy=copy)
 
 
 def write(xp: Any, x: Any, value: Any) -> Any:
@@ -461,11 +401,7 @@ def write(xp: Any, x: Any, value: Any) -> Any:
     make tracers only of their arguments, so the origin is unknown; JAX raises when a tracer is used
     after its trace.
     """
-    if (
-        isinstance(value, jax.core.Tracer)
-        and not isinstance(x, jax.core.Tracer)
-        and isinstance(jnp.zeros(()), jax.core.Tracer)
-    ):
+    if is_traced(value) and not is_traced(x) and is_traced(jnp.zeros(())):
         raise GradientError(
             "this write in place, while JAX compiles, would put a tracer into a Tensor with an "
             "array from outside. Write into a Tensor that is made inside, for example by clone(), "
@@ -483,44 +419,23 @@ def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
 
 def eagerly(xp: Any, x: Any, compute: Callable[[], Any]) -> Any:
     """Compute from a known array; inside a trace the result is a concrete array too."""
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return compute()
     with jax.ensure_compile_time_eval():
         return compute()
 
 
 def fresh(xp: Any, x: Any) -> Any:
-    return jax.lax.optimization_barrier(x) if isinstance(x, jax.core.Tracer) else x
+    return jax.lax.optimization_barrier(x) if is_traced(x) else x
 
 
 def concrete_bool(xp: Any, x: Any) -> bool | None:
-    return None if isinstance(x, jax.core.Tracer) else bool(x)
-
-
-class _Lax:
-    """lax.scan, lax.while_loop and lax.switch in the form of the kernel `control`."""
-
-    @staticmethod
-    def scan(step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool) -> Any:
-        return jax.lax.scan(step, carry, xs, length=length, reverse=reverse)
-
-    @staticmethod
-    def while_loop(condition: Callable[..., Any], step: Callable[..., Any], carry: Any) -> Any:
-        return jax.lax.while_loop(condition, step, carry)
-
-    @staticmethod
-    def switch(index: Any, branches: Any, args: Any) -> Any:
-        return jax.lax.switch(index, branches, args)
+    return None if is_traced(x) else bool(x)
 
 
 def control(xp: Any, arrays: Any) -> Any:
     """The loops of jax.lax if an array is a tracer, or if JAX compiles."""
-    return (
-        _Lax
-        if any(isinstance(x, jax.core.Tracer) for x in arrays)
-        or isinstance(jnp.zeros(()), jax.core.Tracer)
-        else None
-    )
+    return jax.lax if any(map(is_traced, arrays)) or is_traced(jnp.zeros(())) else None
 
 
 def synchronize(xp: Any, x: Any) -> None:
@@ -535,7 +450,7 @@ def accelerator(xp: Any, x: Any) -> str | None:
 
     JAX calls the GPUs of CUDA "gpu", those of ROCm "rocm".
     """
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return None
     platform = next(iter(x.devices())).platform if hasattr(x, "devices") else jax.default_backend()
     return _PLATFORMS.get(platform, platform)
@@ -543,7 +458,7 @@ def accelerator(xp: Any, x: Any) -> str | None:
 
 def mark(xp: Any, x: Any) -> Any:
     """Wait for `x` and read the host's clock: JAX has no device events."""
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         return None
     jax.block_until_ready(x)
     return time.perf_counter_ns()
@@ -559,37 +474,27 @@ def annotation(xp: Any, name: str) -> Any:
 
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
     """The buffers of `x`; a traced array has no memory."""
-    return x, 0 if isinstance(x, jax.core.Tracer) else int(x.nbytes)
+    return x, 0 if is_traced(x) else int(x.nbytes)
 
 
-@contextlib.contextmanager
-def _precision(x64: bool) -> Iterator[None]:
+def _precision(x64: bool) -> AbstractContextManager[None]:
     """Turn float64 on or off for a run of the conformance suite, as the user would."""
     # older versions have it in another module
-    switch = (
-        jax.enable_x64
-        if hasattr(jax, "enable_x64")
-        else importlib.import_module("jax.experimental").enable_x64
-    )
-    with switch(x64):
-        yield None
+    owner = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+    switch: AbstractContextManager[None] = owner.enable_x64(x64)
+    return switch
 
 
 # ----- Tensors as pytrees -----
 
 
-_registered = False
-
-
+@cache
 def _register_pytree() -> None:
     """Register Tensors as pytrees.
 
     A leaf Tensor has one child, its array, and no other data, so that `jit` retraces only for
     shapes and dtypes.
     """
-    global _registered
-    if _registered:
-        return
     for kind in (*own_arrays.tensor_classes(), *own_arrays.stand_ins()):
         jax.tree_util.register_pytree_node(
             kind,
@@ -601,7 +506,6 @@ def _register_pytree() -> None:
         getattr(importlib.import_module("jax._src.core"), "pytype_aval_mappings", {})[kind] = (
             _no_jax_type
         )
-    _registered = True
 
 
 def _no_jax_type(t: Any) -> NoReturn:

@@ -10,18 +10,18 @@ data-dependent shapes, are called one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
-from ... import optimizing
+from ...optimizing import filled, optimized
 from ...program import (
     Call,
     Guard,
     Missed,
     Program,
-    Ref,
     Write,
     compatible,
     function_of,
@@ -40,7 +40,7 @@ def compiled(xp: Any, program: Program, *, arena: int) -> Callable[..., Any]:
 
     See `multigrad/program.py`; JAX manages its own memory.
     """
-    program = optimizing.optimized(program)
+    program = optimized(program)
     if any(
         step.op.about.checks
         if isinstance(step, Call)
@@ -58,7 +58,6 @@ class Jitted:
 
     def __init__(self, xp: Any, program: Program) -> None:
         self._xp, self._program = xp, program
-        self._plain: Callable[..., Any] | None = None
         self._traceable = True
         self._library: list[Call | Guard] = []
         device: list[Call] = []
@@ -71,8 +70,8 @@ class Jitted:
             elif isinstance(step, Call):
                 device.append(step)
         self.exact = not device
-        wanted = [*program.outputs, *(guard.value for guard in self._guards)]
-        self._pieces = list(_pieces(xp, program, device, wanted))
+        results = [*program.outputs, *(guard.value for guard in self._guards)]
+        self._pieces = list(_pieces(xp, program, device, results))
 
     def _is_on_host(self, step: Call | Guard | Write) -> bool:
         """Whether a step uses only Python numbers."""
@@ -94,19 +93,19 @@ class Jitted:
                 return self._run(inputs)
             except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
                 self._traceable = False
-        return self._one_by_one(inputs)
+        return self._one_by_one(*inputs)
 
     def _run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         values = dict(self._program.constants)
         values.update(zip(self._program.inputs, inputs, strict=True))
         if not self._on_host(values):
-            return self._one_by_one(inputs)  # where guards are checked in their order
-        for function, taken, given in self._pieces:
-            values.update(zip(given, function(*[values[n] for n in taken]), strict=True))
+            return self._one_by_one(*inputs)  # where guards are checked in their order
+        for function, arguments, results in self._pieces:
+            values.update(zip(results, function(*[values[n] for n in arguments]), strict=True))
         for guard in self._guards:
-            told = got(guard.kind, values[guard.value])
-            if not compatible(guard.kind, guard.expected, told):
-                raise Missed(guard, told)
+            answer = got(guard.kind, values[guard.value])
+            if not compatible(guard.kind, guard.expected, answer):
+                raise Missed(guard, answer)
         return tuple(values[n] for n in self._program.outputs)
 
     def _on_host(self, values: dict[int, Any]) -> bool:
@@ -117,62 +116,55 @@ class Jitted:
                     return False
             elif is_on_numbers(self._program, step):
                 values[step.outs[0]] = function_of(self._xp, self._program, step)(
-                    *_given(step.args, values)
+                    *filled(step.args, values)
                 )
             else:
-                x, dtype = _given(step.args[:1], values)[0], step.args[1]
+                x, dtype = filled(step.args[:1], values)[0], step.args[1]
                 values[step.outs[0]] = np.asarray(x, dtype=dtype)
         return True
 
-    def _one_by_one(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        if self._plain is None:
-            self._plain = one_by_one(self._xp, self._program)
-        results: tuple[Any, ...] = self._plain(*inputs)
-        return results
-
-
-def _given(args: Sequence[Any], values: dict[int, Any]) -> tuple[Any, ...]:
-    return tuple(
-        values[x.number] if type(x) is Ref else _given(x, values) if type(x) is tuple else x
-        for x in args
-    )
+    @cached_property
+    def _one_by_one(self) -> Callable[..., tuple[Any, ...]]:
+        return one_by_one(self._xp, self._program)
 
 
 def _pieces(
-    xp: Any, program: Program, calls: Sequence[Call], wanted: Sequence[int]
+    xp: Any, program: Program, calls: Sequence[Call], results: Sequence[int]
 ) -> Iterator[tuple[Any, list[int], list[int]]]:
     """Split a program into functions of values, with the numbers of their inputs and outputs."""
-    last = dict.fromkeys(wanted, len(calls))
+    last = dict.fromkeys(results, len(calls))
     for i, call in enumerate(calls):
         for n in refs(call.args):
             last[n] = max(last.get(n, -1), i)
     for start in range(0, len(calls), PIECE):
         piece = calls[start : start + PIECE]
-        made = {n for call in piece for n in call.outs if n >= 0}
-        taken = [
-            n for n in dict.fromkeys(n for call in piece for n in refs(call.args)) if n not in made
+        computed = {n for call in piece for n in call.outs if n >= 0}
+        inputs = [
+            n
+            for n in dict.fromkeys(n for call in piece for n in refs(call.args))
+            if n not in computed
         ]
-        given = [
+        outputs = [
             n
             for call in piece
             for n in call.outs
             if n >= 0 and last.get(n, -1) >= start + len(piece)
         ]
-        yield jax.jit(_function(xp, program, piece, taken, given)), taken, given
+        yield jax.jit(_function(xp, program, piece, inputs, outputs)), inputs, outputs
 
 
 def _function(
-    xp: Any, program: Program, calls: Sequence[Call], taken: Sequence[int], given: Sequence[int]
+    xp: Any, program: Program, calls: Sequence[Call], inputs: Sequence[int], outputs: Sequence[int]
 ) -> Callable[..., Any]:
     functions = [function_of(xp, program, call) for call in calls]
 
     def piece(*arrays: Any) -> tuple[Any, ...]:
-        values = dict(zip(taken, arrays, strict=True))
+        values = dict(zip(inputs, arrays, strict=True))
         for call, function in zip(calls, functions, strict=True):
-            result = function(*_given(call.args, values))
+            result = function(*filled(call.args, values))
             values.update(
                 zip(call.outs, (result,) if call.op.outputs == () else tuple(result), strict=True)
             )
-        return tuple(values[n] for n in given)
+        return tuple(values[n] for n in outputs)
 
     return piece

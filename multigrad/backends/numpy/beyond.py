@@ -8,24 +8,19 @@ function returns None, use the form of all backends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ...registry import OPS
-from ..raw import RawNamespace
+from ..raw import RawNamespace, form
 from ..spec import Backend
 
 
 def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
     """The functions by operation; `backend` returns their backend, once it exists."""
 
-    def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-        name = function.__name__
-
-        @wraps(function)
+    def of_floats(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def chosen(x: Any, /, *args: Any, **kwargs: Any) -> Any:
             if (
                 type(x) is np.ndarray
@@ -37,37 +32,15 @@ def functions(backend: Callable[[], Backend]) -> dict[str, Callable[..., Any]]:
                 out = function(x, *args, **kwargs)
                 if out is not None:
                     return out
-            op = OPS[name]
-            bound = op.signature.bind(x, *args, **kwargs)
-            bound.apply_defaults()
-            forward = op.forward["*"] if isinstance(op.forward, dict) else op.forward
-            return forward(RawNamespace(backend()), *bound.arguments.values())
+            return form(name, RawNamespace(backend()))(x, *args, **kwargs)
 
+        chosen.__name__ = name
         return chosen
 
-    own = (
-        logistic,
-        silu,
-        silu_slope,
-        softplus,
-        softmax,
-        log_softmax,
-        log_sum_exp,
-        order_statistics,
-        places_of,
-    )
-    return {f.__name__: of_floats(f) for f in own} | {
-        "relu": relu,
-        "sigmoid": of_floats(_named("sigmoid", logistic)),
-    }
-
-
-def _named(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def renamed(x: Any, /) -> Any:
-        return function(x)
-
-    renamed.__name__ = name
-    return renamed
+    activations = logistic, silu, silu_slope, softplus
+    over_lines = softmax, log_softmax, log_sum_exp, order_statistics, places_of
+    functions = {f.__name__: f for f in (*activations, *over_lines)} | {"sigmoid": logistic}
+    return {name: of_floats(name, f) for name, f in functions.items()} | {"relu": relu}
 
 
 def relu(x: Any, /) -> Any:

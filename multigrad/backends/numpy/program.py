@@ -10,6 +10,7 @@ one (straight.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -106,7 +107,7 @@ class Replay:
         targets = [np.asarray(arguments[w.target]) for w in writes]
         before = [np.array(x) for x in targets]
         expected = [
-            *(_copied(values[n]) for n in self._recorded.outputs),
+            *(copy(values[n]) for n in self._recorded.outputs),
             *(np.array(values[w.value]) for w in writes),
         ]
         outputs = run(*inputs)
@@ -149,18 +150,11 @@ def function_of_code(code: Code, changed: Any) -> Callable[..., tuple[Any, ...]]
     scope = code.scope | {"frames": frames, "most": most, "changed": changed}
     making = list(code.frame_lines())
     if making:
-        scope["frame"] = _function("frame", making, scope)
-    run = _function("run", lines, scope)
+        scope["frame"] = straight.function_of_lines("frame", making, scope)
+    run = straight.function_of_lines("run", lines, scope)
     run.source = "\n".join([*making, *lines, ""])
     run.frames, run.nbytes = frames, code.nbytes
     return run  # type: ignore[no-any-return]
-
-
-def _function(name: str, lines: list[str], scope: dict[str, Any]) -> Any:
-    """A function of this name in a scope of its own, which does not refer to it."""
-    scope = dict(scope)
-    exec(compile("\n".join(lines), "<multigrad program>", "exec"), scope)
-    return scope.pop(name)
 
 
 def seen(number: int, x: Any, root: int | None = None) -> Seen:
@@ -212,10 +206,6 @@ def _root(step: Call, x: Any, values: dict[int, Any], facts: dict[int, Seen]) ->
         ):
             return facts[n].root
     return None
-
-
-def _copied(x: Any) -> Any:
-    return np.array(x) if type(x) is np.ndarray else x
 
 
 def same_bits(a: Any, b: Any) -> bool:

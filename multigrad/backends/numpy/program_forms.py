@@ -231,9 +231,9 @@ def _pow(f: Forms, call: Call) -> Form | None:
             by = constant.item()
     if type(by) not in (int, float) or dtype.kind not in "fc" or by in (0, 1):
         return None
-    known = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}.get(by)
-    if known is not None:
-        return f.ufunc(known, x)
+    function = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}.get(by)
+    if function is not None:
+        return f.ufunc(function, x)
     if by in (3, 4) and dtype.itemsize > 2:
         args = np.multiply, f.operand(x, dtype), np.square
         if dtype.kind == "c":  # the second statement would write over its operand
