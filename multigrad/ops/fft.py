@@ -18,6 +18,7 @@ from typing import Any
 
 from ..registry import About, behind_batch, linear, nondifferentiable
 from .kernels import alike
+from .keys import along
 
 Shape = tuple[int, ...]
 
@@ -32,24 +33,15 @@ INVERSE = {"fft": "ifft", "ifft": "fft"}
 # ----- Lengths -----
 
 
-def _along(axis: int, ndim: int, part: slice) -> Any:
-    """The key that selects a part of one axis."""
-    return (slice(None),) * (axis % ndim) + (part, ...)
-
-
 def _fit(xp: Any, x: Any, n: int, axis: int) -> Any:
     """Trim `x`, or pad it with zeros, to length n."""
     shape = x.shape
     m, axis = shape[axis], axis % len(shape)
+    if m == n:
+        return x
     if m > n:
-        return x[_along(axis, len(shape), slice(0, n))]
-    return (
-        x
-        if m == n
-        else xp.unindex(
-            x, _along(axis, len(shape), slice(0, m)), (*shape[:axis], n, *shape[axis + 1 :])
-        )
-    )
+        return x[along(axis, 0, n)]
+    return xp.unindex(x, along(axis, 0, m), (*shape[:axis], n, *shape[axis + 1 :]))
 
 
 def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) -> Any:
@@ -175,7 +167,7 @@ def rfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
     """The first half of the whole spectrum."""
     n = x.shape[axis] if n is None else n
     whole = xp.fft.fft(xp.astype(x, xp.result_type(x.dtype, 1j)), n=n, axis=axis, norm=norm)
-    return whole[_along(axis, len(x.shape), slice(0, n // 2 + 1))]
+    return whole[along(axis % len(x.shape), 0, n // 2 + 1)]
 
 
 def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
@@ -184,7 +176,7 @@ def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
     if n < 1:
         raise ValueError(f"fft.irfft: the result would have length {n}; give n, at least 1.")
     half = _fit(xp, x, n // 2 + 1, axis)
-    twins = xp.conj(xp.flip(half[_along(axis, ndim, slice(1, (n + 1) // 2))], axis=axis))
+    twins = xp.conj(xp.flip(half[along(axis % ndim, 1, (n + 1) // 2)], axis=axis))
     return xp.real(xp.fft.ifft(xp.concat([half, twins], axis=axis), axis=axis, norm=norm))
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from ..errors import GradientError
 from ..registry import About, elementwise, linear
 from . import batching
-from .keys import index_dtype, is_basic, leading_arrays, sole_mask, split_key
+from .keys import along, index_dtype, is_basic, leading_arrays, sole_mask, split_key
 
 
 @lru_cache(maxsize=256)
@@ -243,7 +243,7 @@ def _unslice_axis(xp: Any, x: Any, key: slice, n: int, axis: int) -> Any:
     if step > 1 and len(places) > 1:
         spread = xp.stack([x, *[xp.zeros_like(x)] * (step - 1)], axis=axis + 1)
         x = xp.reshape(spread, (*x.shape[:axis], x.shape[axis] * step, *x.shape[axis + 1 :]))
-        x = x[(slice(None),) * axis + (slice(0, 1 - step), ...)]
+        x = x[along(axis, 0, 1 - step)]
     ends = (_zeros(xp, x, axis, places[0]), x, _zeros(xp, x, axis, n - 1 - places[-1]))
     return xp.concat([part for part in ends if part.shape[axis]], axis=axis)
 

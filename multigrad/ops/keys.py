@@ -60,6 +60,11 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
     )
 
 
+def along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
+    """The key that selects the elements from `start` to `stop` along an axis."""
+    return (slice(None),) * axis + (slice(start, stop), ...)
+
+
 def place(name: str, what: str, axis: Any, ndim: int) -> int:
     """An axis counted from the front. Raises IndexError if it is out of bounds."""
     a = index(axis)

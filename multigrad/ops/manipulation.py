@@ -10,7 +10,7 @@ from typing import Any
 
 from ..registry import About, linear, nondifferentiable
 from . import batching
-from .keys import place
+from .keys import along, place
 
 Shape = tuple[int, ...]
 
@@ -142,9 +142,7 @@ def concat_vjp(
     parts: list[Any] = []
     start = 0
     for shape, length, need in zip(arrays_shape, lengths, needs, strict=True):
-        part = (
-            g[(slice(None),) * (axis or 0) + (slice(start, start + length), ...)] if need else None
-        )
+        part = g[along(axis or 0, start, start + length)] if need else None
         parts.append(xp.reshape(part, shape) if need and axis is None else part)
         start += length
     return parts

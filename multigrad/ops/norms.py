@@ -14,18 +14,10 @@ from typing import Any
 from ..registry import About, define
 from . import batching_linalg
 from .decompositions import adjoint
-from .kernels import alike, conj, is_complex, is_narrow, unit, wide
-from .statistical import _as, _axes, _how_many, _kept
+from .kernels import alike, is_complex, is_narrow, unit, wide
+from .statistical import _as, _axes, _how_many, _kept, _real_inner
 
 Axes = tuple[int, ...]
-
-
-def _real_inner(xp: Any, unit: Any, t: Any, axis: Axes, keepdims: bool) -> Any:
-    """The sum of Re(conj(unit) t)."""
-    product = conj(xp, unit) * t
-    return xp.sum(
-        xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims
-    )
 
 
 def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
@@ -84,29 +76,38 @@ def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
     return xp.where(zero, 0.0, xp.sign(x) * alike(xp, xp.where(zero, 1.0, r) ** (ord - 1), x))
 
 
-def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
-    # in the dtype in which the norm was computed, so that ties are equal
+def _gradient(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool, ord: Any, vectors: bool) -> Any:
+    """The gradient of a norm, in the dtype in which it was computed, so that ties are equal."""
     if is_narrow(xp, x.dtype):
         x = wide(xp, x)
-        ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-    g, ans = (_kept(xp, y, x.shape, axis, keepdims) for y in (g, ans))
-    return alike(xp, g, x) * _vector_gradient(xp, x, ans, _axes(x.shape, axis), _number(ord))
+        ans = (
+            xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+            if vectors
+            else xp.linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
+        )
+    ans = _kept(xp, ans, x.shape, axis, keepdims)
+    # a Python number, so that a NumPy double does not promote single precision
+    ord = ord if ord is None or isinstance(ord, str) else float(ord)
+    if vectors:
+        return _vector_gradient(xp, x, ans, _axes(x.shape, axis), ord)
+    return _matrix_gradient(xp, x, ans, ord)
+
+
+def _vjp(xp: Any, g: Any, gradient: Any, axis: Any, keepdims: bool) -> Any:
+    return alike(xp, _kept(xp, g, gradient.shape, axis, keepdims), gradient) * gradient
+
+
+def _jvp(xp: Any, t: Any, gradient: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
+    axes = _axes(gradient.shape, axis)
+    return _as(xp, _real_inner(xp, gradient, wide(xp, t), axes, bool(keepdims)), ans.dtype)
+
+
+def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
+    return _vjp(xp, g, _gradient(xp, x, ans, axis, keepdims, ord, True), axis, keepdims)
 
 
 def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):
-        dtype, x = x.dtype, wide(xp, x)
-        ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-        return xp.astype(vector_norm_jvp(xp, wide(xp, t), x, ans, axis, keepdims, ord), dtype)
-    gradient = _vector_gradient(
-        xp, x, _kept(xp, ans, x.shape, axis, keepdims), _axes(x.shape, axis), _number(ord)
-    )
-    return _real_inner(xp, gradient, t, _axes(x.shape, axis), bool(keepdims))
-
-
-def _number(ord: Any) -> Any:
-    """An order as a Python number, so that a NumPy double does not promote single precision."""
-    return ord if ord is None or isinstance(ord, str) else float(ord)
+    return _jvp(xp, t, _gradient(xp, x, ans, axis, keepdims, ord, True), ans, axis, keepdims)
 
 
 define(
@@ -159,33 +160,15 @@ def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
     )
 
 
-def _matrix_kept(xp: Any, y: Any, x: Any) -> Any:
-    return xp.reshape(y, (*x.shape[:-2], 1, 1))
+MATRIX = (-2, -1)
 
 
-def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):
-        x = wide(xp, x)
-        ans = xp.linalg.matrix_norm(x, ord=ord)
-    return alike(xp, _matrix_kept(xp, g, x), x) * _matrix_gradient(
-        xp, x, _matrix_kept(xp, ans, x), _number(ord)
-    )
+def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
+    return _vjp(xp, g, _gradient(xp, x, ans, MATRIX, keepdims, ord, False), MATRIX, keepdims)
 
 
 def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):
-        dtype, x = x.dtype, wide(xp, x)
-        return xp.astype(
-            matrix_norm_jvp(xp, wide(xp, t), x, xp.linalg.matrix_norm(x, ord=ord), keepdims, ord),
-            dtype,
-        )
-    return _real_inner(
-        xp,
-        _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)),
-        t,
-        (-2, -1),
-        bool(keepdims),
-    )
+    return _jvp(xp, t, _gradient(xp, x, ans, MATRIX, keepdims, ord, False), ans, MATRIX, keepdims)
 
 
 define(

@@ -11,7 +11,7 @@ from operator import index
 from typing import Any
 
 from ...registry import About, composite
-from ..keys import float_dtype
+from ..keys import along, float_dtype
 from .shapes import among_zeros
 
 Widths = list[tuple[Any, Any]]
@@ -222,15 +222,11 @@ def _each(xp: Any, x: Any, widths: Widths, options: Widths, ends: Callable[..., 
     return x if changed else xp.astype(x, x.dtype)
 
 
-def _part(x: Any, axis: int, start: int, stop: int) -> Any:
-    return x[(slice(None),) * axis + (slice(start, stop), ...)]
-
-
 def _edges(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
     n = x.shape[axis]
     return [
-        _repeated(xp, _part(x, axis, 0, 1), x, axis, before),
-        _repeated(xp, _part(x, axis, n - 1, n), x, axis, after),
+        _repeated(xp, x[along(axis, 0, 1)], x, axis, before),
+        _repeated(xp, x[along(axis, n - 1, n)], x, axis, after),
     ]
 
 
@@ -241,7 +237,7 @@ def _wrapped(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> lis
         parts = []
         while length > 0:
             taken = min(length, n - start)
-            parts.append(_part(x, axis, start, start + taken))
+            parts.append(x[along(axis, start, start + taken)])
             start, length = 0, length - taken
         return _concat(xp, parts, axis)
 
@@ -268,14 +264,14 @@ def _mirrored(
         first, last = min(left, span), min(right, span)
         parts = [y]
         if first:
-            part = _part(y, axis, int(inner), int(inner) + first)
-            parts.insert(0, _reflected(xp, part, _part(y, axis, 0, 1), axis, odd))
+            part = y[along(axis, int(inner), int(inner) + first)]
+            parts.insert(0, _reflected(xp, part, y[along(axis, 0, 1)], axis, odd))
         if last:
-            part = _part(y, axis, m - last - int(inner), m - int(inner))
-            parts.append(_reflected(xp, part, _part(y, axis, m - 1, m), axis, odd))
+            part = y[along(axis, m - last - int(inner), m - int(inner))]
+            parts.append(_reflected(xp, part, y[along(axis, m - 1, m)], axis, odd))
         y, left, right = _concat(xp, parts, axis), left - first, right - last
     total = before + n + after
-    return [_part(y, axis, 0, before), _part(y, axis, total - after, total)]
+    return [y[along(axis, 0, before)], y[along(axis, total - after, total)]]
 
 
 def _reflected(xp: Any, part: Any, edge: Any, axis: int, odd: bool) -> Any:
@@ -291,8 +287,8 @@ def _ramps(
 ) -> list[Any]:
     n = x.shape[axis]
     return [
-        _ramp(xp, _part(x, axis, 0, 1), values[0], axis, before, False),
-        _ramp(xp, _part(x, axis, n - 1, n), values[1], axis, after, True),
+        _ramp(xp, x[along(axis, 0, 1)], values[0], axis, before, False),
+        _ramp(xp, x[along(axis, n - 1, n)], values[1], axis, after, True),
     ]
 
 
@@ -326,8 +322,8 @@ def _statistic(compute: Callable[..., Any]) -> Callable[..., list[Any]]:
     ) -> list[Any]:
         n = x.shape[axis]
         first, last = (n if length is None else min(length, n) for length in lengths)
-        left = compute(xp, _part(x, axis, 0, first), axis)
-        right = left if first == last == n else compute(xp, _part(x, axis, n - last, n), axis)
+        left = compute(xp, x[along(axis, 0, first)], axis)
+        right = left if first == last == n else compute(xp, x[along(axis, n - last, n)], axis)
         return [_repeated(xp, left, x, axis, before), _repeated(xp, right, x, axis, after)]
 
     return ends
