@@ -39,11 +39,9 @@ def _pivots(xp: Any, x: Any) -> Any:
 
 def det(xp: Any, x: Any) -> Any:
     _check_square("linalg.det", x)
-    return (
-        xp.prod(_pivots(xp, x), axis=-1)
-        if x.shape[-1]
-        else xp.ones(x.shape[:-2], dtype=x.dtype, device=xp.device_of(x))
-    )
+    if not x.shape[-1]:
+        return xp.ones(x.shape[:-2], dtype=x.dtype, device=xp.device_of(x))
+    return xp.prod(_pivots(xp, x), axis=-1)
 
 
 def slogdet(xp: Any, x: Any) -> Any:
@@ -155,9 +153,8 @@ def _by_inverse(xp: Any, x: Any) -> Any:
     d = xp.linalg.det(x)
     size, limits = xp.abs(d), xp.finfo(x.dtype)
     # below this bound digits are lost; above it, the elements of the adjugate may still be finite
-    if not xp.truth(
-        xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))
-    ):
+    least = float(limits.smallest_normal) / float(limits.eps)
+    if not xp.truth(xp.all((size > least) & xp.isfinite(size))):
         return None
     try:
         inverse = xp.linalg.inv(x)
@@ -165,11 +162,9 @@ def _by_inverse(xp: Any, x: Any) -> Any:
         # the library finds it exactly singular, though rounding leaves a nonzero determinant
         return None
     condition = xp.linalg.matrix_norm(x) * xp.linalg.matrix_norm(inverse)
-    return (
-        d[..., None, None] * inverse
-        if xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25))
-        else None
-    )
+    if not xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25)):
+        return None
+    return d[..., None, None] * inverse
 
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..registry import About, define
 from . import batching_linalg
-from .decompositions import adjoint
+from .decompositions import adjoint, times_diagonal
 from .kernels import alike, is_complex, is_narrow, unit, wide
 from .statistical import _as, _axes, _how_many, _kept, _real_inner
 
@@ -154,10 +154,9 @@ def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
         return unit(xp, x, ans)
     if ord in ("nuc", 2, -2):
         return xp.singular_factor(x, ord)
-    along = -2 if ord in (1, -1) else -1
-    return xp.sign(x) * alike(
-        xp, _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,)), x
-    )
+    axis = -2 if ord in (1, -1) else -1
+    sums = xp.sum(xp.abs(x), axis=axis, keepdims=True)
+    return xp.sign(x) * alike(xp, _shares(xp, sums, ans, (-3 - axis,)), x)
 
 
 MATRIX = (-2, -1)
@@ -212,7 +211,7 @@ def singular_factor(xp: Any, x: Any, ord: Any) -> Any:
     if 0 in x.shape:
         return xp.zeros_like(x)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    return (u * alike(xp, _weights(xp, s, ord), u)[..., None, :]) @ vh
+    return times_diagonal(xp, u, _weights(xp, s, ord)) @ vh
 
 
 def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
@@ -232,9 +231,8 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     e = left @ v
     (w_i, w_j), (s_i, s_j) = ((y[..., :, None], y[..., None, :]) for y in (w, s))
     eh = adjoint(xp, e)
-    apart, together = (
-        alike(xp, q, e) for q in (unit(xp, w_i - w_j, s_i - s_j), unit(xp, w_i + w_j, s_i + s_j))
-    )
+    apart = alike(xp, unit(xp, w_i - w_j, s_i - s_j), e)
+    together = alike(xp, unit(xp, w_i + w_j, s_i + s_j), e)
     tangent = u @ (apart * (e + eh) + together * (e - eh)) / 2 @ vh
     scale = alike(xp, unit(xp, w, s), e)
     if x.shape[-2] > x.shape[-1]:

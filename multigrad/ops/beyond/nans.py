@@ -23,40 +23,38 @@ def _with(xp: Any, a: Any, value: float) -> Any:
     return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
 
 
-def nansum(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    return xp.sum(_with(xp, a, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+def _reduced(reduction: str, value: float) -> Any:
+    """Make a reduction in which a nan counts as `value`."""
+
+    def reduced(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+        a = _with(xp, a, value)
+        return getattr(xp, reduction)(a, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    return reduced
 
 
-def nanprod(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    return xp.prod(_with(xp, a, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
+def _scanned(scan: str, value: float) -> Any:
+    """Make a scan in which a nan counts as `value`."""
 
+    def scanned(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+        a, axis = (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
+        return getattr(xp, scan)(_with(xp, a, value), axis=axis, dtype=dtype)
 
-def _flat(xp: Any, a: Any, axis: Any) -> tuple[Any, int]:
-    return (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
-
-
-def nancumsum(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    a, axis = _flat(xp, a, axis)
-    return xp.cumulative_sum(_with(xp, a, 0.0), axis=axis, dtype=dtype)
-
-
-def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    a, axis = _flat(xp, a, axis)
-    return xp.cumulative_prod(_with(xp, a, 1.0), axis=axis, dtype=dtype)
+    return scanned
 
 
 # fmt: off
-composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
+composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("sum", 0.0),
           doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
               "are nan. Same as numpy.nansum.",
           about=About(method=True))
-composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
+composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("prod", 1.0),
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
               "all are nan. Same as numpy.nanprod.")
-composite("nancumsum(a: array, axis=None, dtype=None)", nancumsum,
+composite("nancumsum(a: array, axis=None, dtype=None)", _scanned("cumulative_sum", 0.0),
           doc="The cumulative sums along an axis, or of the flattened array (None); a nan counts "
               "as 0. Same as numpy.nancumsum.")
-composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
+composite("nancumprod(a: array, axis=None, dtype=None)", _scanned("cumulative_prod", 1.0),
           doc="The cumulative products along an axis, or of the flattened array (None); a nan "
               "counts as 1. Same as numpy.nancumprod.")
 # fmt: on
@@ -76,30 +74,30 @@ def _counted(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     return lost, xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
 
 
+def _cast(xp: Any, a: Any, dtype: Any) -> Any:
+    return floating(xp, a) if dtype is None else xp.astype(a, dtype)
+
+
 def nanmean(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
+    a = _cast(xp, a, dtype)
     z = wide(xp, a)
     lost, count = _counted(xp, z, axis, keepdims)
-    return _as(
-        xp,
-        _quotient(xp, xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims), count),
-        a.dtype,
-    )
+    total = xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims)
+    return _as(xp, _quotient(xp, total, count), a.dtype)
 
 
 def nanvar(
     xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
 ) -> Any:
-    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
-    return _as(
-        xp, _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction), xp.real(a).dtype
-    )
+    a = _cast(xp, a, dtype)
+    variance = _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction)
+    return _as(xp, variance, xp.real(a).dtype)
 
 
 def nanstd(
     xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
 ) -> Any:
-    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
+    a = _cast(xp, a, dtype)
     variance = _variance(xp, "nanstd", wide(xp, a), axis, ddof, keepdims, correction)
     flat = variance == 0  # the gradient of constants is 0
     return _as(xp, xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, variance))), xp.real(a).dtype)
@@ -173,16 +171,15 @@ def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
     return out if keepdims else xp.squeeze(out, axis=_axes(a.shape, axis))
 
 
-for _name in ("min", "max"):
+for _name, _extreme in (("min", "smallest"), ("max", "largest")):
     define(
         f"nan{_name}(a: array, axis=None, *, keepdims=False)",
         forward=_extremum(_name),
         batching="axis",
         a=extremum_vjp,
         jvp=extremum_jvp,
-        doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan "
-        "over one axis, several, or all; nan if all are nan. Ties share the gradient. As "
-        f"numpy.nan{_name}.",
+        doc=f"The {_extreme} of the elements that are not nan over one axis, several, or all; nan "
+        f"if all are nan. Ties share the gradient. As numpy.nan{_name}.",
         about=About(
             gradient="g for the element equal to the extremum; equal elements share it evenly"
         ),
@@ -260,9 +257,13 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
         )
         return xp.astype(real, x.dtype) + imaginary(xp, imag, x.dtype)
     limits = xp.finfo(x.dtype)
-    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    high, low, nothing = (
-        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (high, low, nan)
+    nothing, high, low = (
+        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x))
+        for v in (
+            nan,
+            limits.max if posinf is None else posinf,
+            limits.min if neginf is None else neginf,
+        )
     )
     return xp.where(xp.isfinite(x), x, xp.where(xp.isnan(x), nothing, xp.where(x > 0, high, low)))
 

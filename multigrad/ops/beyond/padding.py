@@ -28,12 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "symmetric": {"reflect_type": "even"},
     "wrap": {},
 }
-DEFAULTS: dict[str, Any] = {
-    "constant_values": 0,
-    "end_values": 0,
-    "stat_length": None,
-    "reflect_type": "even",
-}
+DEFAULTS = {name: value for options in OPTIONS.values() for name, value in options.items()}
 
 
 def pad(
@@ -58,18 +53,17 @@ def pad(
         raise ValueError(
             f"pad: the mode {mode!r} {why}. Modes are {', '.join(map(repr, OPTIONS))}."
         )
-    given = {
+    options = {
         "constant_values": constant_values,
         "end_values": end_values,
         "stat_length": stat_length,
         "reflect_type": reflect_type,
     }
-    for name, value in given.items():
-        if (
-            name not in OPTIONS[mode]
-            and value is not DEFAULTS[name]
-            and not _same(value, DEFAULTS[name])
-        ):
+    for name, value in options.items():
+        default = DEFAULTS[name]
+        # arrays are not compared with a default
+        usual = value is default or (type(value) is type(default) and bool(value == default))
+        if name not in OPTIONS[mode] and not usual:
             raise ValueError(f"pad: the mode {mode!r} takes no {name}.")
     widths = _widths(pad_width, len(array.shape))
     if mode == "constant":
@@ -89,68 +83,59 @@ def pad(
     if mode in ("reflect", "symmetric"):
         if reflect_type not in ("even", "odd"):
             raise ValueError(f"pad: reflect_type is {reflect_type!r}; it must be 'even' or 'odd'.")
-        return _each(
-            xp, array, widths, [(mode == "reflect", reflect_type == "odd")] * len(widths), _mirrored
-        )
-    return _each(
-        xp, array, widths, [(None, None)] * len(widths), _edges if mode == "edge" else _wrapped
-    )
-
-
-def _same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
+        reflection = (mode == "reflect", reflect_type == "odd")
+        return _each(xp, array, widths, [reflection] * len(widths), _mirrored)
+    ends = _edges if mode == "edge" else _wrapped
+    return _each(xp, array, widths, [(None, None)] * len(widths), ends)
 
 
 # ----- the options for each end of each axis -----
 
 
-def _pairs(given: Any, ndim: int, name: str) -> Widths:
+def _pairs(option: Any, ndim: int, name: str) -> Widths:
     """Expand an option to one pair (before, after) for each axis.
 
     It may be one number for all ends, one pair for all axes, or a sequence of pairs.
     """
-    if getattr(given, "shape", None):
-        given = [given[i] for i in range(given.shape[0])]
-        given = [[row[i] for i in range(row.shape[0])] if row.shape else row for row in given]
-    if not isinstance(given, (tuple, list)):
-        return [(given, given)] * ndim
-    rows = [tuple(row) if isinstance(row, (tuple, list)) else row for row in given]
+    if getattr(option, "shape", None):
+        option = [option[i] for i in range(option.shape[0])]
+        option = [[row[i] for i in range(row.shape[0])] if row.shape else row for row in option]
+    if not isinstance(option, (tuple, list)):
+        return [(option, option)] * ndim
+    rows = [tuple(row) if isinstance(row, (tuple, list)) else row for row in option]
     if not any(isinstance(row, tuple) for row in rows):
-        if len(rows) == 1:
-            return [(rows[0], rows[0])] * ndim
-        if len(rows) == 2:
-            return [(rows[0], rows[1])] * ndim
-    elif all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows) and len(rows) in (
-        1,
-        ndim,
-    ):
+        if len(rows) in (1, 2):
+            return [(rows[0], rows[-1])] * ndim
+    elif all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows):
         pairs = [(row[0], row[-1]) for row in rows]
-        return pairs * ndim if len(rows) == 1 else pairs
+        if len(rows) in (1, ndim):
+            return pairs if len(rows) == ndim else pairs * ndim
     raise ValueError(
-        f"pad: {name} is {given!r}; for an array with {ndim} axes it must be one number, a pair "
+        f"pad: {name} is {option!r}; for an array with {ndim} axes it must be one number, a pair "
         f"(before, after), or {ndim} such pairs."
     )
 
 
-def _widths(given: Any, ndim: int) -> Widths:
-    if isinstance(given, dict):
+def _widths(widths: Any, ndim: int) -> Widths:
+    if isinstance(widths, dict):
         rows: list[Any] = [(0, 0)] * ndim
-        for axis, width in given.items():
+        for axis, width in widths.items():
             if not -ndim <= index(axis) < ndim:
                 raise IndexError(
                     f"pad: pad_width names axis {axis}, which does not exist in an array with "
                     f"{ndim} axes."
                 )
             rows[index(axis)] = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
-        given = rows or 0
-    return _counts(_pairs(given, ndim, "pad_width"), "pad_width", 0)
+        widths = rows or 0
+    return _counts(_pairs(widths, ndim, "pad_width"), "pad_width", 0)
 
 
-def _lengths(given: Any, ndim: int) -> Widths:
+def _lengths(lengths: Any, ndim: int) -> Widths:
     def length(n: Any) -> Any:
         return None if n is None else _counts([(n, n)], "stat_length", 1)[0][0]
 
-    return [(length(before), length(after)) for before, after in _pairs(given, ndim, "stat_length")]
+    pairs = _pairs(lengths, ndim, "stat_length")
+    return [(length(before), length(after)) for before, after in pairs]
 
 
 def _counts(pairs: Widths, name: str, least: int) -> Widths:
@@ -169,13 +154,9 @@ def _counts(pairs: Widths, name: str, least: int) -> Widths:
 def _zeros(xp: Any, x: Any, widths: Widths) -> Any:
     if not any(n for pair in widths for n in pair):
         return xp.astype(x, x.dtype)
-    shape = tuple(before + n + after for n, (before, after) in zip(x.shape, widths, strict=True))
-    return among_zeros(
-        xp,
-        x,
-        tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)),
-        shape,
-    )
+    sides = list(zip(x.shape, widths, strict=True))
+    key = tuple(slice(before, before + n) for n, (before, _) in sides)
+    return among_zeros(xp, x, key, tuple(before + n + after for n, (before, after) in sides))
 
 
 def _constant(xp: Any, x: Any, widths: Widths, values: Any) -> Any:
@@ -211,15 +192,15 @@ def _repeated(xp: Any, value: Any, x: Any, axis: int, n: int) -> Any:
 
 def _each(xp: Any, x: Any, widths: Widths, options: Widths, ends: Callable[..., list[Any]]) -> Any:
     """Join the elements that `ends` returns for both ends of each axis."""
-    changed = False
+    if not any(n for pair in widths for n in pair):
+        return xp.astype(x, x.dtype)
     for axis, ((before, after), option) in enumerate(zip(widths, options, strict=True)):
         if before or after:
             first, last = ends(xp, x, axis, before, after, option)
             x = xp.concat(
                 [part for part, n in ((first, before), (x, 1), (last, after)) if n], axis=axis
             )
-            changed = True
-    return x if changed else xp.astype(x, x.dtype)
+    return x
 
 
 def _edges(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:

@@ -54,12 +54,9 @@ def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
     return x
 
 
-def _integers(given: Any) -> tuple[int, ...]:
-    return (
-        tuple(index(n) for n in given)
-        if isinstance(given, (tuple, list, range))
-        else (index(given),)
-    )
+def _integers(numbers: Any) -> tuple[int, ...]:
+    several = isinstance(numbers, (tuple, list, range))
+    return tuple(index(n) for n in (numbers if several else (numbers,)))
 
 
 def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
@@ -69,13 +66,11 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
         raise ValueError(
             f"{name}: a window of {n} elements is longer than axis {axis}, which has {length}."
         )
-    count = length - n + 1
-    device = xp.device_of(x)
+    count, device = length - n + 1, xp.device_of(x)
     start = xp.arange(count, device=device)
     places = xp.reshape(start[:, None] + xp.arange(n, device=device)[None, :], (count * n,))
-    windows = xp.reshape(
-        xp.take(x, places, axis=axis), (*x.shape[:axis], count, n, *x.shape[axis + 1 :])
-    )
+    shape = (*x.shape[:axis], count, n, *x.shape[axis + 1 :])
+    windows = xp.reshape(xp.take(x, places, axis=axis), shape)
     return windows if axis == len(x.shape) - 1 else xp.moveaxis(windows, axis + 1, -1)
 
 

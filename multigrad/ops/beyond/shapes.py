@@ -22,15 +22,10 @@ def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
 def transpose(xp: Any, a: Any, axes: Any) -> Any:
     ndim = len(a.shape)
     if axes is None:
-        return (
-            xp.matrix_transpose(a)
-            if ndim == 2
-            else xp.permute_dims(a, tuple(range(ndim - 1, -1, -1)))
-        )
-    order = tuple(
-        place("transpose", "axis", axis, ndim)
-        for axis in (axes if isinstance(axes, (tuple, list, range)) else (axes,))
-    )
+        reverse = tuple(range(ndim - 1, -1, -1))
+        return xp.matrix_transpose(a) if ndim == 2 else xp.permute_dims(a, reverse)
+    axes = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+    order = tuple(place("transpose", "axis", axis, ndim) for axis in axes)
     if sorted(order) != list(range(ndim)):
         raise ValueError(
             f"transpose: the axes {axes!r} are not a permutation of the {ndim} axes of the array. "
@@ -72,11 +67,9 @@ def _ordered(xp: Any, name: str, a: Any, order: Any) -> Any:
             f"{name}: order is {order!r}: {more}. It may be 'C', row by row, or 'F', column by "
             "column."
         )
-    return (
-        xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
-        if order == "F" and len(a.shape) > 1
-        else a
-    )
+    if order == "F" and len(a.shape) > 1:
+        return xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
+    return a
 
 
 def atleast(xp: Any, x: Any, ndim: int) -> Any:
@@ -133,15 +126,8 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
     count = v.shape[0]
     n = count + abs(k)
     start = k if k >= 0 else -k * n
-    return xp.reshape(
-        among_zeros(
-            xp,
-            v,
-            slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0),
-            (n * n,),
-        ),
-        (n, n),
-    )
+    place = slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0)
+    return xp.reshape(among_zeros(xp, v, place, (n * n,)), (n, n))
 
 
 # fmt: off
