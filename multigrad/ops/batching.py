@@ -9,7 +9,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NoReturn
 
@@ -96,11 +96,7 @@ def reshape(xp: Any, x: Any, shape: Any, copy: Any) -> Any:
             f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}"
         )
     shape = tuple(n // known if s == -1 else s for s in shape)
-    return (
-        xp.reshape(x, (x.shape[0], *shape))
-        if copy is None
-        else xp.reshape(x, (x.shape[0], *shape), copy=copy)
-    )
+    return xp.reshape(x, (x.shape[0], *shape), **({} if copy is None else {"copy": copy}))
 
 
 def expand_dims(xp: Any, x: Any, axis: Any) -> Any:
@@ -223,20 +219,20 @@ def linspace(
 # ----- along an axis, or over the flattened array -----
 
 
+def reduced(
+    xp: Any, reduce: Callable[..., Any], x: Any, axis: Any, keepdims: bool, **more: Any
+) -> Any:
+    """Reduce along an axis, or without one each flattened example."""
+    if axis is not None:
+        axis = behind_batch(axis, len(x.shape) - 1)
+        return reduce(x, axis=axis, keepdims=keepdims, **more)
+    results = reduce(flat(xp, x), axis=1, **more)
+    return xp.reshape(results, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else results
+
+
 def extremal_index(name: str) -> Any:
     """Make the rule of argmax or argmin."""
-
-    def index(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-        if axis is not None:
-            return getattr(xp, name)(
-                x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims
-            )
-        indices = getattr(xp, name)(flat(xp, x), axis=1)
-        return (
-            xp.reshape(indices, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else indices
-        )
-
-    return index
+    return lambda xp, x, axis, keepdims: reduced(xp, getattr(xp, name), x, axis, keepdims)
 
 
 def scan(name: str) -> Any:
@@ -276,20 +272,19 @@ def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, b
         x1 = xp.take_along_axis(whole(xp, x1, size), whole(xp, sorter, size), axis=1)
     if not hasattr(x2, "shape"):
         x2 = xp.asarray([x2], dtype=x1.dtype, device=xp.device_of(x1))
-    wanted, n = whole(xp, flat(xp, x2), size), x1.shape[1]
+    targets, n = whole(xp, flat(xp, x2), size), x1.shape[1]
     real = xp.isdtype(x1.dtype, "real floating")
-    count = xp.zeros(wanted.shape, dtype=index_dtype(xp, xp.device_of(x1)), device=xp.device_of(x1))
+    count = xp.zeros(
+        targets.shape, dtype=index_dtype(xp, xp.device_of(x1)), device=xp.device_of(x1)
+    )
     step = 1 << n.bit_length()
     while step := step // 2:
         more = count + step
         value = xp.take_along_axis(x1, xp.where(more <= n, more - 1, 0), axis=1)
-        before = value < wanted if side == "left" else value <= wanted
+        before = value < targets if side == "left" else value <= targets
         if real:  # nan sorts last
-            before = (
-                before | (xp.isnan(wanted) & ~xp.isnan(value))
-                if side == "left"
-                else before | xp.isnan(wanted)
-            )
+            last = xp.isnan(targets)
+            before = before | (last & ~xp.isnan(value) if side == "left" else last)
         count = xp.where((more <= n) & before, more, count)
     return xp.reshape(count, (size, *x2.shape[1:]))
 
@@ -363,15 +358,9 @@ def places(
     if lead:
         return xp.getitem(numbers, lead), axes, any(own)
     selected = xp.getitem(numbers, key)
-    return (
-        (
-            xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
-            if any(own)
-            else selected
-        ),
-        axes,
-        any(own),
-    )
+    if any(own):
+        selected = xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
+    return selected, axes, any(own)
 
 
 def _batch_axis(key: Sequence[Any]) -> int:
@@ -415,9 +404,9 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
     array = hasattr(value, "shape")
     if not any(own) and is_basic(key):
         key = (slice(None), *entries)
-        return xp.setitem(
-            x, key, _value_for(xp, value, len(xp.getitem(x, key).shape) - 1) if array else value
-        )
+        if array:
+            value = _value_for(xp, value, len(xp.getitem(x, key).shape) - 1)
+        return xp.setitem(x, key, value)
     shape = tuple(x.shape[1:])
     mask = entries[0] if len(entries) == 1 and is_mask(xp, entries[0]) else None
     if mask is not None and own[0]:
@@ -434,9 +423,8 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
         index = xp.reshape(index, (*index.shape, *(1,) * len(rest))) * prod(rest) + inner
     index = index + counted(xp, size, len(index.shape) + (not mine), n * prod(rest), index)
     if array:
-        value = xp.reshape(
-            xp.broadcast_to(_value_for(xp, value, len(index.shape) - 1), index.shape), (-1,)
-        )
+        value = _value_for(xp, value, len(index.shape) - 1)
+        value = xp.reshape(xp.broadcast_to(value, index.shape), (-1,))
     return xp.reshape(xp.setitem(xp.reshape(x, (-1,)), xp.reshape(index, (-1,)), value), x.shape)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..registry import About, composite, define, linear, multilinear, nondifferentiable
 from . import batching_linalg
-from .decompositions import adjoint, epsilon
+from .decompositions import adjoint, difference, epsilon, times_diagonal
 from .kernels import alike, conj
 from .linear_algebra import MATRICES
 
@@ -53,9 +53,12 @@ def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
             f"linalg.cross: the axis {axis} must have length 3 in both operands; their shapes "
             f"are {x1.shape} and {x2.shape}."
         )
-    return xp.roll(x1, -1, axis=axis) * xp.roll(x2, 1, axis=axis) - xp.roll(
-        x1, 1, axis=axis
-    ) * xp.roll(x2, -1, axis=axis)
+
+    def next_two(x: Any) -> tuple[Any, Any]:
+        return xp.roll(x, -1, axis=axis), xp.roll(x, 1, axis=axis)
+
+    (first1, second1), (first2, second2) = next_two(x1), next_two(x2)
+    return first1 * second2 - second1 * first2
 
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
@@ -161,8 +164,7 @@ def solve_jvp(xp: Any, t_x1: Any, t_x2: Any, x1: Any, x2_shape: Shape, ans: Any)
     vector = len(x2_shape) == 1
     if vector:
         ans, t_x2 = ans[..., None], None if t_x2 is None else t_x2[..., None]
-    moved = None if t_x1 is None else xp.matmul(t_x1, ans)
-    out = xp.linalg.solve(x1, t_x2 if moved is None else -moved if t_x2 is None else t_x2 - moved)
+    out = xp.linalg.solve(x1, difference(t_x2, None if t_x1 is None else xp.matmul(t_x1, ans)))
     return out[..., 0] if vector else out
 
 
@@ -255,18 +257,18 @@ def _cutoff(xp: Any, x: Any, s: Any, rtol: Any) -> Any:
     """The threshold below which a singular value counts as zero."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * epsilon(xp, s.dtype)
-    return xp.max(s, axis=-1, keepdims=True) * (
-        rtol[..., None] if getattr(rtol, "shape", ()) else rtol
-    )
+    elif getattr(rtol, "shape", ()):
+        rtol = rtol[..., None]
+    return xp.max(s, axis=-1, keepdims=True) * rtol
 
 
 def pinv(xp: Any, x: Any, rtol: Any) -> Any:
     if 0 in x.shape:
         return xp.zeros_like(xp.matrix_transpose(x))
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    kept = s > _cutoff(xp, x, s, rtol)
-    inverse = xp.where(kept, 1 / xp.where(kept, s, 1), 0)
-    return adjoint(xp, vh) * inverse[..., None, :] @ adjoint(xp, u)
+    positive = s > _cutoff(xp, x, s, rtol)
+    inverse = xp.where(positive, 1 / xp.where(positive, s, 1), 0)
+    return times_diagonal(xp, adjoint(xp, vh), inverse) @ adjoint(xp, u)
 
 
 def matrix_rank(xp: Any, x: Any, rtol: Any) -> Any:

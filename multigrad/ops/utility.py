@@ -8,14 +8,11 @@ from ..registry import About, composite, nondifferentiable
 from .keys import along, place
 
 # fmt: off
-nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis",
-                  doc="Whether all elements are true.",
-                  about=About(example="mg.asarray([True, False])", returns="booleans",
-                              numpy_keywords=True))
-nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
-                  doc="Whether any element is true.",
-                  about=About(example="mg.asarray([True, False])", returns="booleans",
-                              numpy_keywords=True))
+for _name in ("all", "any"):
+    nondifferentiable(
+        f"{_name}(x, /, *, axis=None, keepdims=False)", batching="axis",
+        doc="Whether all elements are true." if _name == "all" else "Whether any element is true.",
+        about=About(example="mg.asarray([True, False])", returns="booleans", numpy_keywords=True))
 # fmt: on
 
 
