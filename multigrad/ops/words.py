@@ -12,7 +12,7 @@ import re
 import textwrap
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 from ..registry import Op, signature_text
 
@@ -194,12 +194,8 @@ def formulas(op: Op) -> dict[str, str]:
 
 def example(op: Op) -> tuple[str, str]:
     """The call that a docstring shows, and its result; "" for what is not known."""
-    if pair := _of(op, "EXAMPLES", None):
-        return cast("tuple[str, str]", pair)
-    if result := _of(op, "TENSORS", ""):
-        return f"{call(op)}.tolist()", result
-    result = _of(op, "OTHERS", "")
-    return call(op) if result or op.about.example else "", result
+    shown: tuple[str, str] = _of(op, "EXAMPLES", (call(op), ""))
+    return shown
 
 
 ARRAYS = {
@@ -215,24 +211,10 @@ ARRAYS = {
 
 
 def call(op: Op) -> str:
-    """The call that shows an operation, "" if there is none."""
-    arguments = op.about.example or _usual(op)
+    """The call that the declaration of an operation shows, "" if there is none."""
+    arguments = op.about.example
     spelled = re.sub(r"(?<![.\w])[A-Z]\b", lambda m: f"mg.asarray({ARRAYS[m[0]]})", arguments)
     return spelled if not spelled or f"mg.{op.name}(" in spelled else f"mg.{op.name}({spelled})"
-
-
-def _usual(op: Op) -> str:
-    """The arguments of operations whose declaration gives no example."""
-    n = len(op.arrays)
-    if op.chapter == "elementwise" or (op.kind == "elementwise" and op.public):
-        return ("", "X", "X, Y")[n] if n < 3 else ""
-    if op.name.startswith("nan"):
-        return "mg.asarray([1.0, mg.nan, 3.0])"
-    if "axis" in op.roles and "keepdims" in op.roles and n == 1:
-        return "A, axis=0"
-    if op.chapter == "linalg" and n in (1, 2):
-        return "S"
-    return "P" if op.chapter == "fft" else ""
 
 
 def _of(op: Op, table: str, default: Any) -> Any:

@@ -176,7 +176,7 @@ def order(
     A step holds their places in the list; they are removed from it, and the result is appended.
     """
     if isinstance(optimize, tuple) and optimize and optimize[0] == "einsum_path":
-        return _given(optimize[1:], len(inputs))
+        return _pairwise(optimize[1:], len(inputs))
     how, limit = (
         optimize if isinstance(optimize, tuple) and len(optimize) == 2 else (optimize, None)
     )
@@ -191,11 +191,8 @@ def order(
     except ImportError:
         return _smallest_first(inputs, output, sizes)
     letters = {label: get_symbol(i) for i, label in enumerate(sizes)}
-    text = (
-        ",".join("".join(letters[label] for label in labels) for labels in inputs)
-        + "->"
-        + "".join(letters[label] for label in output)
-    )
+    parts = ["".join(letters[label] for label in labels) for labels in (*inputs, output)]
+    text = f"{','.join(parts[:-1])}->{parts[-1]}"
     shapes = [tuple(sizes[label] for label in labels) for labels in inputs]
     path, _ = contract_path(
         text,
@@ -207,7 +204,9 @@ def order(
     return tuple(map(tuple, path))
 
 
-def _given(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
+def _pairwise(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
+    """A path of the user, with a step of several operands as steps of two."""
+    steps: list[tuple[int, ...]] = []
     for step in path:
         if (
             not isinstance(step, tuple)
@@ -217,12 +216,17 @@ def _given(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
             raise ValueError(
                 f"einsum: the step {step!r} of the path is invalid: {count} operands are left."
             )
+        steps.append(step[:2])
+        places = [i for i in range(count) if i not in step[:2]]
+        for i in step[2:]:  # with the product so far, which is the last operand
+            steps.append((len(places), places.index(i)))
+            places.remove(i)
         count -= len(step) - 1
     if count != 1:
         raise ValueError(
             f"einsum: the path leaves {count} operands to contract; add a step for them."
         )
-    return path
+    return tuple(steps)
 
 
 def _smallest_first(
