@@ -100,7 +100,6 @@ OPERATORS = (
 )
 # fmt: on
 BATCHINGS = ("elementwise", "axis", "leading", "form")
-KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
 RESERVED = ("xp", "g", "t", "ans", "needs")
 METADATA = ("shape", "dtype", "device", "order", "scalar")

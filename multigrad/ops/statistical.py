@@ -343,22 +343,27 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_in
     return xp.concat([xp.zeros_like(ans[along(axis, 0, 1)]), s], axis=axis)
 
 
-def _scanned(combine: Any, reduction: str) -> Any:
-    """Make the form of a scan for libraries without one: recursive doubling, O(n log n).
+def running(xp: Any, x: Any, combine: Any, axis: int) -> Any:
+    """Combine all elements up to each one along an axis, by recursive doubling, O(n log n).
 
     See Hillis and Steele, CACM 29, 1986.
     """
+    n, step = x.shape[axis], 1
+    while step < n:
+        head, tail, rest = _shifted(n, step, axis)
+        x = xp.concat([x[head], combine(x[rest], x[tail])], axis=axis)
+        step *= 2
+    return x
+
+
+def _scanned(combine: Any, reduction: str) -> Any:
+    """Make the form of a scan for libraries without one."""
 
     def scan(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
         axis = _scan_axis(axis, len(x.shape))
-        n = x.shape[axis]
         nothing = x[along(axis, 0, 0)]
         initial = getattr(xp, reduction)(nothing, axis=axis, dtype=dtype, keepdims=True)
-        x, step = _as(xp, x, initial.dtype), 1
-        while step < n:
-            head, tail, rest = _shifted(n, step, axis)
-            x = xp.concat([x[head], combine(x[rest], x[tail])], axis=axis)
-            step *= 2
+        x = running(xp, _as(xp, x, initial.dtype), combine, axis)
         return xp.concat([initial, x], axis=axis) if include_initial else x
 
     return scan

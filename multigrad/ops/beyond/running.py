@@ -7,6 +7,7 @@ from typing import Any
 
 from ...registry import About, composite, nondifferentiable
 from ..keys import index_dtype, place
+from ..statistical import running
 
 
 def _scan(standard: str) -> Any:
@@ -18,25 +19,13 @@ def _scan(standard: str) -> Any:
     return scan
 
 
-def _so_far(xp: Any, x: Any, pick: Any) -> Any:
-    """The extrema of the elements up to each one along the last axis.
-
-    It takes the extremum of one, two, four, ... neighbours.
-    """
-    n, reach = x.shape[-1], 1
-    while reach < n:
-        x = xp.concat([x[..., :reach], pick(x[..., reach:], x[..., : n - reach])], axis=-1)
-        reach *= 2
-    return x
-
-
 def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
-    x = xp.moveaxis(xp.astype(x, xp.int8) if xp.isdtype(x.dtype, "bool") else x, axis, -1)
-    best = _so_far(xp, x, xp.maximum if largest else xp.minimum)
-    places = xp.arange(x.shape[-1], dtype=index_dtype(xp, xp.device_of(x)), device=xp.device_of(x))
-    return xp.moveaxis(
-        _so_far(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum), -1, axis
-    )
+    x = xp.astype(x, xp.int8) if xp.isdtype(x.dtype, "bool") else x
+    axis, device = place("running_places", "axis", axis, len(x.shape)), xp.device_of(x)
+    best = running(xp, x, xp.maximum if largest else xp.minimum, axis)
+    places = xp.arange(x.shape[axis], dtype=index_dtype(xp, device), device=device)
+    places = xp.reshape(places, (-1,) + (1,) * (len(x.shape) - 1 - axis))
+    return running(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum, axis)
 
 
 def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
