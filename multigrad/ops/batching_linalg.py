@@ -80,6 +80,12 @@ def tensordot(xp: Any, x1: Any, x2: Any, axes: Any) -> Any:
     return xp.reshape(product, (product.shape[0], *rows, *columns))
 
 
+def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
+    x1, x2, at = _along_axis(xp, x1, x2, axis)
+    product = xp.linalg.cross(x1, x2, axis=at)
+    return xp.moveaxis(product, -1, axis + 1) if axis >= 0 else product
+
+
 def solve(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
     n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
     _matrices("linalg.solve", x1)

@@ -72,7 +72,7 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
 
 
 # fmt: off
-multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching="form", forward=cross,
+multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross, forward=cross,
             doc="The vector product of 3-vectors along an axis.",
             x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis),
@@ -195,42 +195,34 @@ define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
 # ----- powers -----
 
 
+def _power(xp: Any, x: Any, t: Any, n: int) -> tuple[Any, Any]:
+    """x^n, and for a tangent t the sum of x^k t x^(n - 1 - k) over k, by repeated squaring."""
+    if n < 0:
+        x, n = xp.linalg.inv(x), -n
+        t = None if t is None else -(x @ t @ x)
+    power = tangent = None
+    while True:
+        if n % 2 and power is None:
+            power, tangent = x, t
+        elif n % 2:
+            tangent = None if t is None else tangent @ x + power @ t
+            power = power @ x
+        n //= 2
+        if not n:
+            return power, tangent
+        x, t = x @ x, None if t is None else x @ t + t @ x
+
+
 def matrix_power(xp: Any, x: Any, n: Any) -> Any:
-    """Raise to a power by repeated squaring."""
     n = index(n)
     if n == 0:
         return xp.broadcast_to(xp.eye(x.shape[-1], dtype=x.dtype, device=xp.device_of(x)), x.shape)
-    if n < 0:
-        x, n = xp.linalg.inv(x), -n
-    power = None
-    while True:
-        if n % 2:
-            power = x if power is None else power @ x
-        n //= 2
-        if not n:
-            return power
-        x = x @ x
+    return _power(xp, x, None, n)[0]
 
 
 def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
-    """The sum of x^k t x^(n - 1 - k) over k.
-
-    Repeated squaring of pairs (matrix, tangent) computes it along with the power.
-    """
     n = index(n)
-    if n == 0:
-        return xp.zeros_like(t)
-    if n < 0:
-        x = xp.linalg.inv(x)
-        t, n = -(x @ t @ x), -n
-    power = moved = None
-    while True:
-        if n % 2:
-            power, moved = (x, t) if power is None else (power @ x, moved @ x + power @ t)
-        n //= 2
-        if not n:
-            return moved
-        x, t = x @ x, x @ t + t @ x
+    return _power(xp, x, t, n)[1] if n else xp.zeros_like(t)
 
 
 # The adjoint is the same sum, with x^H.

@@ -53,13 +53,13 @@ def pad(
         raise ValueError(
             f"pad: the mode {mode!r} {why}. Modes are {', '.join(map(repr, OPTIONS))}."
         )
-    options = {
+    values = {
         "constant_values": constant_values,
         "end_values": end_values,
         "stat_length": stat_length,
         "reflect_type": reflect_type,
     }
-    for name, value in options.items():
+    for name, value in values.items():
         default = DEFAULTS[name]
         # arrays are not compared with a default
         usual = value is default or (type(value) is type(default) and bool(value == default))
@@ -76,17 +76,18 @@ def pad(
                 f"pad: axis {axis} has no elements, so only the modes 'constant' and 'empty' "
                 "can pad it."
             )
+    options: Widths = [(None, None)] * len(widths)
+    ends: Callable[..., list[Any]] = _wrapped
     if mode == "linear_ramp":
-        return _each(xp, array, widths, _pairs(end_values, len(widths), "end_values"), _ramps)
-    if mode in ("maximum", "mean", "minimum"):
-        return _each(xp, array, widths, _lengths(stat_length, len(widths)), STATISTICS[mode])
-    if mode in ("reflect", "symmetric"):
+        options, ends = _pairs(end_values, len(widths), "end_values"), _ramps
+    elif mode in STATISTICS:
+        lengths = 1 if mode == "edge" else stat_length
+        options, ends = _lengths(lengths, len(widths)), STATISTICS[mode]
+    elif mode in ("reflect", "symmetric"):
         if reflect_type not in ("even", "odd"):
             raise ValueError(f"pad: reflect_type is {reflect_type!r}; it must be 'even' or 'odd'.")
-        reflection = (mode == "reflect", reflect_type == "odd")
-        return _each(xp, array, widths, [reflection] * len(widths), _mirrored)
-    ends = _edges if mode == "edge" else _wrapped
-    return _each(xp, array, widths, [(None, None)] * len(widths), ends)
+        options, ends = [(mode == "reflect", reflect_type == "odd")] * len(widths), _mirrored
+    return _each(xp, array, widths, options, ends)
 
 
 # ----- the options for each end of each axis -----
@@ -203,14 +204,6 @@ def _each(xp: Any, x: Any, widths: Widths, options: Widths, ends: Callable[..., 
     return x
 
 
-def _edges(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
-    n = x.shape[axis]
-    return [
-        _repeated(xp, x[along(axis, 0, 1)], x, axis, before),
-        _repeated(xp, x[along(axis, n - 1, n)], x, axis, after),
-    ]
-
-
 def _wrapped(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
     n = x.shape[axis]
 
@@ -236,7 +229,7 @@ def _mirrored(
     inner, odd = option  # the element at the end is not repeated
     n = x.shape[axis]
     if inner and n == 1:
-        return _edges(xp, x, axis, before, after, None)
+        return STATISTICS["edge"](xp, x, axis, before, after, (1, 1))
     period = n - 1 if inner else n
     y, left, right = x, before, after
     while left > 0 or right > 0:
@@ -282,10 +275,8 @@ def _ramp(xp: Any, edge: Any, value: Any, axis: int, count: int, falling: bool) 
     if whole:
         edge = xp.astype(edge, float_dtype(xp, xp.device_of(edge)))
     steps = xp.astype(xp.arange(count, device=xp.device_of(edge)), edge.dtype)
-    steps = xp.reshape(
-        xp.flip(steps) if falling else steps,
-        tuple(count if i == axis else 1 for i in range(len(edge.shape))),
-    )
+    steps = xp.flip(steps) if falling else steps
+    steps = xp.reshape(steps, (count,) + (1,) * (len(edge.shape) - 1 - axis))
     ramp = steps * ((edge - value) / count) + value
     return xp.astype(xp.floor(ramp), dtype) if whole else ramp
 
@@ -311,6 +302,7 @@ def _statistic(compute: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 
 STATISTICS = {
+    "edge": _statistic(lambda xp, x, axis: x),
     "maximum": _statistic(lambda xp, x, axis: xp.max(x, axis=axis, keepdims=True)),
     "mean": _statistic(_mean),
     "minimum": _statistic(lambda xp, x, axis: xp.min(x, axis=axis, keepdims=True)),
