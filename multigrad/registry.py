@@ -694,7 +694,10 @@ def _declare(
         )
     else:
         rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
-    own = "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
+    if module.startswith("multigrad.ops.beyond."):
+        own = "beyond"
+    else:
+        own = (name.rpartition(".")[0] if builtin else "") or module.rpartition(".")[2]
     op = Op(
         name=name,
         chapter=chapter or own,

@@ -96,7 +96,6 @@ define(
     batching="leading",
     x=cholesky_vjp,
     jvp=cholesky_jvp,
-    chapter="linalg",
     doc="The lower triangle L with L L^H = x, or the upper triangle U with U^H U = x, of each "
     "positive definite Hermitian matrix x.",
     about=About(
@@ -197,7 +196,6 @@ define(
     materialize=False,
     x=qr_vjp,
     jvp=qr_jvp,
-    chapter="linalg",
     doc="Orthonormal columns Q and an upper triangle R with Q R = x. With mode='complete' and "
     "more rows than columns there is no gradient.",
     about=About(

@@ -82,7 +82,7 @@ def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> tuple[Any, Any]:
 
 
 # fmt: off
-define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": det},
+define("linalg.det(x, /)", batching="leading", forward={"*": det},
        x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
        jvp=lambda xp, t, x: xp.sum(xp.matrix_transpose(xp.adjugate(x)) * t, axis=(-2, -1)),
        doc="The determinant of each square matrix. The first two derivatives are exact at "
@@ -90,7 +90,7 @@ define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": d
            "by 3.",
        about=About(gradient={"x": "g * ans * matrix_transpose(linalg.inv(x))"},
                    at="exact for singular matrices too", arrays="square matrices (..., M, M)"))
-define("linalg.slogdet(x, /)", batching="leading", chapter="linalg", outputs=("sign", "logabsdet"),
+define("linalg.slogdet(x, /)", batching="leading", outputs=("sign", "logabsdet"),
        materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
        doc="The sign of each determinant (the phase, if it is complex) and the logarithm of its "
            "modulus. A singular matrix has no gradient.",

@@ -202,7 +202,6 @@ def _of_lines(xp: Any, indices: Any, lines: int, n: int, device: Any) -> Any:
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
-    """The form for libraries without the function."""
     axis = place("take_along_axis", "axis", axis, len(x.shape))
     n = x.shape[axis]
     lines = xp.broadcast_shapes(

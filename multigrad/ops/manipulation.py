@@ -88,7 +88,6 @@ def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> A
 
 
 def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> Any:
-    """The form for libraries without the function."""
     ndim = len(x.shape)
     origins, targets = (
         [place("moveaxis", what, a, ndim) for a in ((axes,) if isinstance(axes, int) else axes)]
@@ -154,7 +153,6 @@ def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
 
 
 def unstack(xp: Any, x: Any, axis: int) -> tuple[Any, ...]:
-    """The form for libraries without the function."""
     axis = place("unstack", "axis", axis, len(x.shape))
     return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
 
@@ -266,7 +264,6 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
 
 
 def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
-    """The form for libraries without the function."""
     pairs = _copies(repetitions, x.shape)
     x = xp.reshape(x, tuple(m for n in pairs[1::2] for m in (1, n)))
     shape = tuple(c * n for c, n in zip(pairs[::2], pairs[1::2], strict=True))

@@ -113,7 +113,6 @@ def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any,
 define(
     "linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)",
     batching=batching_linalg.vector_norm,
-    chapter="linalg",
     forward={"*": vector_norm},
     x=vector_norm_vjp,
     jvp=vector_norm_jvp,
@@ -173,7 +172,6 @@ def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) 
 define(
     "linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')",
     batching="leading",
-    chapter="linalg",
     forward={"*": matrix_norm},
     x=matrix_norm_vjp,
     jvp=matrix_norm_jvp,

@@ -24,7 +24,6 @@ for _name, _extreme in (("argmax", "largest"), ("argmin", "smallest")):
 
 
 def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """The form for libraries without the function."""
     return xp.sum(
         xp.astype(x != xp.zeros_like(x), index_dtype(xp, xp.device_of(x))),
         axis=axis,

@@ -125,7 +125,7 @@ def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 
 # fmt: off
 define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
-       materialize=False, x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
+       materialize=False, x=eigh_vjp, jvp=eigh_jvp,
        doc="The eigenvalues, ascending, and the eigenvectors of each Hermitian matrix. The "
            "gradient of the eigenvectors is nan where eigenvalues are repeated.",
        about=About(gradient="V (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / (w_j - w_i)",
@@ -134,7 +134,7 @@ define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenve
 
 # The gradient of the values needs the vectors. They are computed only with the gradient, so that
 # the values alone stay cheap.
-define("linalg.eigvalsh(x, /)", batching="leading", chapter="linalg",
+define("linalg.eigvalsh(x, /)", batching="leading",
        forward={"*": lambda xp, x: xp.linalg.eigh(x)[0]},
        x=lambda xp, g, x: eigvalsh_gradient(xp, g, xp.linalg.eigh(x)[1]),
        jvp=lambda xp, t, x: eigh_jvp(xp, t, *xp.linalg.eigh(x))[0],
@@ -182,7 +182,7 @@ def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 
 # fmt: off
 define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
-       materialize=False, x=eig_vjp, jvp=eig_jvp, chapter="linalg",
+       materialize=False, x=eig_vjp, jvp=eig_jvp,
        doc="The eigenvalues and the eigenvectors of length 1 of each square matrix, always "
            "complex. The gradient of the eigenvectors is nan where eigenvalues are repeated.",
        about=About(gradient="V^-H (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / conj(w_j - w_i)",
@@ -191,7 +191,7 @@ define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvec
 
 # Do not use the library's own function. For larger matrices LAPACK returns the values in another
 # order if it computes no vectors, so a rule could not match the values with vectors computed later.
-composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0], chapter="linalg",
+composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0],
           doc="The eigenvalues of each square matrix, always complex, in the order of `eig`.",
           about=About(example="mg.asarray([[2.0, 0.0], [0.0, 1.0]])",
                       arrays="square matrices (..., M, M)"))
@@ -343,7 +343,7 @@ def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
 
 # fmt: off
 define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"),
-       materialize=False, x=svd_vjp, jvp=svd_jvp, chapter="linalg",
+       materialize=False, x=svd_vjp, jvp=svd_jvp,
        doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. "
            "The gradient of vectors is nan where values are repeated. The vectors that "
            "full_matrices=True adds have no gradient; a loss that depends on them raises.",
@@ -351,7 +351,7 @@ define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("
                             "for the vectors",
                    example="mg.linalg.svd(mg.asarray([[2.0, 0.0], [0.0, 1.0]])).S",
                    arrays="matrices (..., M, N)"))
-define("linalg.svdvals(x, /)", batching="leading", chapter="linalg",
+define("linalg.svdvals(x, /)", batching="leading",
        forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]}, x=svdvals_vjp,
        jvp=svdvals_jvp, doc="The singular values of each matrix, descending.",
        about=About(gradient="U diag(g) Vh", arrays="matrices (..., M, N)"))

@@ -164,14 +164,18 @@ def softmax(xp: Any, x: Any, axis: Any) -> Any:
     return _as(xp, powers / _total(xp, powers, axis), x.dtype)
 
 
+def _projected(xp: Any, p: Any, x: Any, axis: Any) -> Any:
+    """p (x - sum(p x)) along axes."""
+    product = p * x
+    return product - p * _total(xp, product, axis)
+
+
 def softmax_vjp(xp: Any, g: Any, ans: Any, axis: Any) -> Any:
-    moved = conj(xp, ans) * g
-    return moved - conj(xp, ans) * _total(xp, moved, axis)
+    return _projected(xp, conj(xp, ans), g, axis)
 
 
 def softmax_jvp(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
-    moved = ans * t
-    return moved - ans * _total(xp, moved, axis)
+    return _projected(xp, ans, t, axis)
 
 
 define(

@@ -51,12 +51,13 @@ composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced
 composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("prod", 1.0),
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
               "all are nan. Same as numpy.nanprod.")
-composite("nancumsum(a: array, axis=None, dtype=None)", _scanned("cumulative_sum", 0.0),
-          doc="The cumulative sums along an axis, or of the flattened array (None); a nan counts "
-              "as 0. Same as numpy.nancumsum.")
-composite("nancumprod(a: array, axis=None, dtype=None)", _scanned("cumulative_prod", 1.0),
-          doc="The cumulative products along an axis, or of the flattened array (None); a nan "
-              "counts as 1. Same as numpy.nancumprod.")
+for _name, _scan, _value, _what in (
+    ("nancumsum", "cumulative_sum", 0.0, "sums"),
+    ("nancumprod", "cumulative_prod", 1.0, "products"),
+):
+    composite(f"{_name}(a: array, axis=None, dtype=None)", _scanned(_scan, _value),
+              doc=f"The cumulative {_what} along an axis, or of the flattened array (None); a nan "
+                  f"counts as {_value:.0f}. Same as numpy.{_name}.")
 # fmt: on
 
 # ----- mean and variance -----

@@ -64,14 +64,13 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
 
 
 # fmt: off
-composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
-          doc="The cumulative sums along an axis, or of the flattened array (None). As "
-              "numpy.cumsum.",
-          about=About(example="V", method=True))
-composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
-          doc="The cumulative products along an axis, or of the flattened array (None). As "
-              "numpy.cumprod.",
-          about=About(example="V", method=True))
+for _name, _scanned, _what in (
+    ("cumsum", "cumulative_sum", "sums"), ("cumprod", "cumulative_prod", "products"),
+):
+    composite(f"{_name}(a: array, axis=None, dtype=None)", _scan(_scanned),
+              doc=f"The cumulative {_what} along an axis, or of the flattened array (None). As "
+                  f"numpy.{_name}.",
+              about=About(example="V", method=True))
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
           doc="All windows of neighbours along some axes or all, with their elements along new "
               "axes at the end. Same as numpy.lib.stride_tricks.sliding_window_view, but a copy.",

@@ -145,14 +145,11 @@ composite("ravel(a: array, order='C')", ravel,
 composite("flatten(a: array, order='C')", flatten,
           doc="A copy of all elements along one axis. Same as numpy.ndarray.flatten.",
           about=About(example="A", method=True))
-composite("atleast_1d(*arrays)", _each_atleast(1),
-          doc="Arrays with at least one axis; several arrays give a tuple. Same as "
-              "numpy.atleast_1d.",
-          about=About(example="mg.asarray(1.0)"))
-composite("atleast_2d(*arrays)", _each_atleast(2),
-          doc="Arrays with at least two axes; several arrays give a tuple. Same as "
-              "numpy.atleast_2d.",
-          about=About(example="mg.asarray(1.0)"))
+for _n, _what in ((1, "one axis"), (2, "two axes")):
+    composite(f"atleast_{_n}d(*arrays)", _each_atleast(_n),
+              doc=f"Arrays with at least {_what}; several arrays give a tuple. Same as "
+                  f"numpy.atleast_{_n}d.",
+              about=About(example="mg.asarray(1.0)"))
 composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
           doc="A diagonal of the matrices in two axes, along a new last axis. Same as "
               "numpy.diagonal, but a copy where the library copies.",
