@@ -154,7 +154,8 @@ class About:
                      holds for
     example          the call that is shown, or only its arguments. A, P, Q, S, V, X and Y stand for
                      arrays, those of ops/words.py
-    arrays           the arrays in words, such as "matrices (..., M, N)"
+    arrays           the arrays in words, such as "matrices (..., M, N)"; "(..., M, M)" makes
+                     errors about shapes say that matrices must be square
     dtypes           the dtypes that it takes: "floating dtypes", "any numeric dtype"
     returns          "booleans" or "integers", if all elements of its result are such
 
@@ -338,7 +339,7 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
     Without this, the cache would keep the replaced operation alive.
     """
     cached: Any = lru_cache(maxsize=1024)(function)  # some entries take 10 kB
-    _remembered.append(cached.cache_clear)
+    when_replaced(cached.cache_clear)
     return cast("Callable[_P, _T]", cached)
 
 
@@ -644,7 +645,9 @@ def _declare(
             f"{name!r} cannot be declared: multigrad.{root} is something else already. Choose "
             f"another {'name' if root == name else 'prefix'}."
         )
-    _check_outputs(name, outs, roles, materialize)
+    if not isinstance(materialize, bool):
+        raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
+    _check_values(name, roles, outs or (), residuals or ())
     former = OPS.get(name)
     if former is not None and not override:
         raise RegistrationError(
@@ -669,23 +672,18 @@ def _declare(
                 "need an annotation, as in 'x: array'."
             )
     more = {
-        n: checked_rule(name, n, fn, roles, outs, residual=True)
+        n: checked_rule(name, n, fn, roles, outs, kind="residual")
         for n, fn in (residuals or {}).items()
     }
-    _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
-    _check_derived(name, arrays, (*roles, *(outs or ()), *more), outs)
 
-    def rule(what: str, fn: Any, **how: Any) -> Rule:
-        checked = checked_rule(name, what, fn, roles, outs, more=tuple(more), **how)
-        return replace(
-            checked,
-            materialize=materialize,
-            residuals={n: r for n, r in more.items() if n in checked.takes},
-        )
+    def rule(what: str, fn: Any, kind: str) -> Rule:
+        checked = checked_rule(name, what, fn, roles, outs, kind=kind, more=tuple(more))
+        taken = {n: r for n, r in more.items() if n in checked.takes}
+        return replace(checked, materialize=materialize, residuals=taken)
 
     rules: Any
     if vjp is not None:
-        rules = rule("vjp", vjp, joint=True)
+        rules = rule("vjp", vjp, "joint")
         rules = replace(rules, keep=_keep(name, keep, rules, arrays, outs or ()))
     elif keep:
         raise RegistrationError(
@@ -693,7 +691,8 @@ def _declare(
             "keep; a rule for one argument saves exactly the values that it takes."
         )
     else:
-        rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
+        of_one = "partial" if kind == "elementwise" else "vjp"
+        rules = {a: rule(a, fn, of_one) for a, fn in (vjps or {}).items()}
     if module.startswith("multigrad.ops.beyond."):
         own = "beyond"
     else:
@@ -706,7 +705,7 @@ def _declare(
         roles=roles,
         outputs=outs,
         vjp=rules,
-        jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
+        jvp=None if jvp is None else rule("jvp", jvp, "jvp"),
         batching=_batching(name, batching, roles),
         view=view,
         operator=operator,
@@ -861,35 +860,31 @@ def _is_word(name: Any) -> bool:
     )
 
 
-def _check_derived(name: str, arrays: Iterable[str], values: Iterable[str], outs: Any) -> None:
-    """Raise if a value has the name by which rules take something of another one."""
+def _check_values(
+    name: str, roles: Mapping[str, str], outputs: tuple[str, ...], residuals: Iterable[str]
+) -> None:
+    """Raise if an output or residual has the name of another value: rules take values by name."""
+    values = [*outputs, *residuals]
+    for i, value in enumerate(values):
+        if not _is_word(value):
+            raise RegistrationError(
+                f"{name}: an output or residual cannot be called {value!r}: write {WORD}."
+            )
+        if value in roles or value in RESERVED or value in values[:i]:
+            raise RegistrationError(
+                f"{name}: an output or residual cannot be called {value!r}: that is the name of a "
+                "parameter, of another output, or a reserved word of rules. Choose another name."
+            )
+    arrays = [p for p, role in roles.items() if role != "plain"]
     derived = {f"{a}_{m}": f"the {m} of {a}" for a in arrays for m in METADATA}
     derived |= {f"t_{a}": f"the tangent of {a}" for a in arrays}
-    derived |= {f"g_{o}": f"the cotangent of {o}" for o in outs or ()}
-    for value in values:
+    derived |= {f"g_{o}": f"the cotangent of {o}" for o in outputs}
+    for value in (*roles, *values):
         if value in derived:
             raise RegistrationError(
                 f"{name}: nothing can be called {value!r}: rules take {derived[value]} by that "
                 "name. Choose another name."
             )
-
-
-def _check_outputs(
-    name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool
-) -> None:
-    """Raise if an output or residual has the name of another value: rules take values by name."""
-    for i, output in enumerate(outputs or ()):
-        if not _is_word(output):
-            raise RegistrationError(
-                f"{name}: an output or residual cannot be called {output!r}: write {WORD}."
-            )
-        if output in roles or output in RESERVED or output in (outputs or ())[:i]:
-            raise RegistrationError(
-                f"{name}: an output or residual cannot be called {output!r}: that is the name of a "
-                "parameter, of another output, or a reserved word of rules. Choose another name."
-            )
-    if not isinstance(materialize, bool):
-        raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
 
 
 def _check_operator(name: str, operator: str) -> None:
@@ -1068,18 +1063,16 @@ def checked_rule(
     roles: Mapping[str, str],
     outputs: tuple[str, ...] | None,
     *,
-    partial: bool = False,
-    joint: bool = False,
-    tangents: bool = False,
-    residual: bool = False,
+    kind: str = "vjp",
     more: tuple[str, ...] = (),
 ) -> Rule:
     """Check a rule and make its record; the names of its parameters say what it saves.
 
-    An unknown name raises here, at registration. `more` holds the names of residuals.
+    An unknown name raises here, at registration. `kind` is "vjp", "partial", "joint", "jvp" or
+    "residual"; `more` holds the names of residuals.
     """
     if isinstance(fn, (int, float, complex)) and not isinstance(fn, bool):
-        if joint or tangents or residual or outputs != ():
+        if kind not in ("vjp", "partial") or outputs != ():
             raise RegistrationError(
                 f"{op}: the rule {what!r} must be a function, not the number {fn!r}."
             )
@@ -1100,19 +1093,17 @@ def checked_rule(
             f"{', '.join(takes) or 'nothing'}."
         )
     arrays = [p for p, role in roles.items() if role != "plain"]
-    known = {"xp", "ans", *roles, *(outputs or ()), *more} | {
-        f"{a}_{m}" for a in arrays for m in METADATA
-    }
     cotangents = {f"g_{o}" for o in outputs} if outputs else {"g"}
-    if not residual:
-        known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | (
-            {"needs"} if joint or "arrays" in roles.values() else set()
-        )
-    unknown = [n for n in takes if n not in known]
+    names = {"xp", "ans", *roles, *(outputs or ()), *more}
+    names |= {f"{a}_{m}" for a in arrays for m in METADATA}
+    if kind != "residual":
+        names |= {"t", *(f"t_{a}" for a in arrays)} if kind == "jvp" else cotangents
+        names |= {"needs"} if kind == "joint" or "arrays" in roles.values() else set()
+    unknown = [n for n in takes if n not in names]
     if unknown:
         raise RegistrationError(
             f"{op}: the rule {what!r} takes {unknown[0]!r}, which is not one of "
-            f"{', '.join(sorted(known))}."
+            f"{', '.join(sorted(names))}."
         )
     for n in takes:
         if n.startswith(("g_", "t_")) and (n in roles or n in (outputs or ()) or n in more):
@@ -1120,15 +1111,11 @@ def checked_rule(
                 f"{op}: the rule {what!r} takes {n!r}, which begins as the names of cotangents "
                 "(g_) and tangents (t_) do. Choose another name for this value."
             )
-    if not partial and not tangents and not residual and not cotangents & set(takes):
+    if kind in ("vjp", "joint") and not cotangents & set(takes):
         raise RegistrationError(
             f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}."
         )
     if getattr(fn, "__name__", "") == "<lambda>":
-        fn.__name__ = (
-            f"{op}_{what}"
-            if tangents or joint or residual
-            else f"{op}_{what}_{'partial' if partial else 'vjp'}"
-        )
+        fn.__name__ = f"{op}_{what}_{kind}" if kind in ("vjp", "partial") else f"{op}_{what}"
         fn.__qualname__ = fn.__name__
     return Rule(fn, takes)

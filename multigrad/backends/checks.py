@@ -58,9 +58,8 @@ def _check_rules(backend: Any, op: registry.Op, given: Mapping[str, Any]) -> Non
                 f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument "
                 f"{argument!r}: {has}."
             )
-        registry.checked_rule(
-            op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise"
-        )
+        kind = "partial" if op.kind == "elementwise" else "vjp"
+        registry.checked_rule(op.name, argument, rule, op.roles, op.outputs, kind=kind)
 
 
 def check_attributes(backend: Any) -> None:

@@ -137,17 +137,12 @@ def meshgrid(xp: Any, arrays: Sequence[Any], indexing: str, size: int) -> list[A
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[:2] = 1, 0
-    lengths = [prod(x.shape[1:]) for x in arrays]
-    shape = [size] + [0] * len(arrays)
-    for axis, n in zip(order, lengths, strict=True):
-        shape[axis + 1] = n
-    return [
-        xp.broadcast_to(
-            xp.reshape(x, (x.shape[0], *(n if a == axis else 1 for a in range(len(arrays))))),
-            tuple(shape),
-        )
-        for x, axis, n in zip(arrays, order, lengths, strict=True)
-    ]
+    lines = []
+    for x, axis in zip(arrays, order, strict=True):
+        shape = [1] * len(arrays)
+        shape[axis] = prod(x.shape[1:])
+        lines.append(xp.reshape(x, (x.shape[0], *shape)))
+    return broadcast_arrays(xp, lines, size)
 
 
 # ----- joining and repeating -----
@@ -187,11 +182,10 @@ def linspace(
     arrays = [x for x in (start, stop) if hasattr(x, "shape")]
     device = xp.device_of(arrays[0]) if device is None else device
     default = xp.linspace(0.0, 1.0, 1, device=device).dtype  # the integer dtype
-    inner = xp.result_type(
-        *(default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays)
-    )
+    dtypes = [default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays]
     if isinstance(start, complex) or isinstance(stop, complex):
-        inner = xp.result_type(inner, xp.complex64)
+        dtypes.append(xp.complex64)
+    inner = xp.result_type(*dtypes)
     start, stop = (
         xp.expand_dims(xp.asarray(x, dtype=inner, device=device), axis=1)
         if hasattr(x, "shape")

@@ -455,7 +455,7 @@ for _signature, _operator, _about, _doc in (
     ("bitwise_xor(x1, x2, /)", "xor", _OF_BITS,
      "The bitwise XOR of each pair of integers or booleans."),
     ("equal(x1, x2, /)", "eq", _TRUTH, "Whether the elements of each pair are equal."),
-    ("floor_divide(x1, x2, /)", "floordiv", None,
+    ("floor_divide(x1, x2, /)", "floordiv", About(),
      "The largest integer not above the quotient of each pair of elements."),
     ("greater(x1, x2, /)", "gt", _TRUTH, "Whether x1 is greater than x2."),
     ("greater_equal(x1, x2, /)", "ge", _TRUTH, "Whether x1 is at least x2."),

@@ -66,11 +66,9 @@ def alike(xp: Any, x: Any, like: Any) -> Any:
 
     Libraries differ in the operators that accept both kinds.
     """
-    return (
-        xp.astype(x, like.dtype)
-        if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype)
-        else x
-    )
+    if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype):
+        return xp.astype(x, like.dtype)
+    return x
 
 
 def imaginary(xp: Any, x: Any, dtype: Any) -> Any:

@@ -36,11 +36,9 @@ def text(op: Op) -> str:
 
 def _wrapped(part: str) -> str:
     """Fill a paragraph to lines of 110; keep examples and lists of arguments unchanged."""
-    return (
-        part
-        if "\n" in part
-        else textwrap.fill(part, 110, break_long_words=False, break_on_hyphens=False)
-    )
+    if "\n" in part:
+        return part
+    return textwrap.fill(part, 110, break_long_words=False, break_on_hyphens=False)
 
 
 def _arguments(op: Op) -> list[str]:

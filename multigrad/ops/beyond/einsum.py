@@ -164,7 +164,7 @@ def _step(
         names.append(labels)
     pair, order, labels = None, None, names[0]
     if len(names) == 2:
-        pair, labels = _pair(*names, needed, output, sizes)
+        pair, labels = _pair(names[0], names[1], needed, output, sizes)
     if output is not None and labels != output:
         order, labels = _moved(labels, output), output
     return Step(places, tuple(singles), pair, order), labels
@@ -204,15 +204,22 @@ def _pair(
     )
     rows = _own(one, two, output)
     columns = _own(two, one, output)
-    if batch and not rows and not columns:
-        return _vectors(one, two, batch, summed, sizes)
     swap = output is not None and output == (*batch, *columns, *rows) != (*batch, *rows, *columns)
     if swap:
         one, two, rows, columns = two, one, columns, rows
+    front, m, n = (tuple(sizes[label] for label in labels) for labels in (batch, rows, columns))
+    k, plain = prod(sizes[label] for label in summed), len(summed) == 1
+    first, second = _moved(one, (*batch, *rows, *summed)), _moved(two, (*batch, *summed, *columns))
+    if batch and not rows and not columns:
+        shape = None if plain else (*front, k)
+        return Pair("vecdot", first, shape, second, shape), batch
     if batch:
-        return _batch(one, two, batch, rows, columns, summed, sizes, swap)
-    if len(summed) == 1 and len(one) <= 2 and len(two) <= 2:
-        first, second = _moved(one, (*rows, *summed)), _moved(two, (*summed, *columns))
+        shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
+        shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
+        shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
+        pair = Pair("matmul", first, shape1, second, shape2, None, shape, swap)
+        return pair, (*batch, *rows, *columns)
+    if plain and len(one) <= 2 and len(two) <= 2:
         return Pair("matmul", first, None, second, None, swap=swap), (*rows, *columns)
     rows, columns = (
         tuple(label for label in labels if label not in summed) for labels in (one, two)
@@ -247,39 +254,6 @@ def _product(
             else tuple(sizes[label] if label in own else 1 for label in spread),
         ]
     return Pair("multiply", layouts[0], layouts[1], layouts[2], layouts[3]), labels
-
-
-def _vectors(
-    one: Labels, two: Labels, batch: Labels, summed: Labels, sizes: dict[str, int]
-) -> tuple[Pair, Labels]:
-    order = (*batch, *summed)
-    shape = (
-        None
-        if len(summed) == 1
-        else (*(sizes[label] for label in batch), prod(sizes[label] for label in summed))
-    )
-    return Pair("vecdot", _moved(one, order), shape, _moved(two, order), shape), batch
-
-
-def _batch(
-    one: Labels,
-    two: Labels,
-    batch: Labels,
-    rows: Labels,
-    columns: Labels,
-    summed: Labels,
-    sizes: dict[str, int],
-    swap: bool,
-) -> tuple[Pair, Labels]:
-    front, m, n = (tuple(sizes[label] for label in labels) for labels in (batch, rows, columns))
-    k = prod(sizes[label] for label in summed)
-    plain = len(summed) == 1
-    shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
-    shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
-    shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
-    first, second = _moved(one, (*batch, *rows, *summed)), _moved(two, (*batch, *summed, *columns))
-    pair = Pair("matmul", first, shape1, second, shape2, None, shape, swap)
-    return pair, (*batch, *rows, *columns)
 
 
 # ----- execution -----

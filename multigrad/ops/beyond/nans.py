@@ -68,11 +68,13 @@ def _quotient(xp: Any, total: Any, count: Any) -> Any:
     return total / alike(xp, xp.where(count > 0, count, math.nan), total)
 
 
-def _counted(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """The mask of nans, and the number of other elements as a float to divide by."""
+def _mean(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any, Any]:
+    """The mask of nans, the number of other elements as a float to divide by, and their mean."""
     lost = xp.isnan(a)
     real = xp.real(a).dtype if is_complex(xp, a.dtype) else a.dtype
-    return lost, xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
+    count = xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
+    total = xp.sum(xp.where(lost, 0.0, a), axis=axis, keepdims=keepdims)
+    return lost, count, _quotient(xp, total, count)
 
 
 def _cast(xp: Any, a: Any, dtype: Any) -> Any:
@@ -81,42 +83,31 @@ def _cast(xp: Any, a: Any, dtype: Any) -> Any:
 
 def nanmean(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     a = _cast(xp, a, dtype)
-    z = wide(xp, a)
-    lost, count = _counted(xp, z, axis, keepdims)
-    total = xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims)
-    return _as(xp, _quotient(xp, total, count), a.dtype)
+    return _as(xp, _mean(xp, wide(xp, a), axis, keepdims)[2], a.dtype)
 
 
-def nanvar(
-    xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
-) -> Any:
-    a = _cast(xp, a, dtype)
-    variance = _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction)
-    return _as(xp, variance, xp.real(a).dtype)
+def _deviation(name: str) -> Any:
+    """Make nanvar, or nanstd, its root."""
 
-
-def nanstd(
-    xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
-) -> Any:
-    a = _cast(xp, a, dtype)
-    variance = _variance(xp, "nanstd", wide(xp, a), axis, ddof, keepdims, correction)
-    flat = variance == 0  # the gradient of constants is 0
-    return _as(xp, xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, variance))), xp.real(a).dtype)
-
-
-def _variance(
-    xp: Any, name: str, a: Any, axis: Any, ddof: float, keepdims: bool, correction: Any
-) -> Any:
-    if correction is not None:
-        if ddof != 0:
+    def deviation(
+        xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
+    ) -> Any:
+        if correction is not None and ddof != 0:
             raise ValueError(f"{name}: ddof and correction mean the same, so give one of them.")
-        ddof = correction
-    lost, count = _counted(xp, a, axis, True)
-    mean = _quotient(xp, xp.sum(xp.where(lost, 0.0, a), axis=axis, keepdims=True), count)
-    apart = xp.where(lost, 0.0, a - mean)
-    square = xp.real(xp.conj(apart) * apart) if is_complex(xp, a.dtype) else apart * apart
-    variance = _quotient(xp, xp.sum(square, axis=axis, keepdims=True), count - ddof)
-    return variance if keepdims else xp.squeeze(variance, axis=_axes(a.shape, axis))
+        a = _cast(xp, a, dtype)
+        z = wide(xp, a)
+        lost, count, mean = _mean(xp, z, axis, True)
+        apart = xp.where(lost, 0.0, z - mean)
+        square = xp.real(xp.conj(apart) * apart) if is_complex(xp, z.dtype) else apart * apart
+        total = xp.sum(square, axis=axis, keepdims=True)
+        result = _quotient(xp, total, count - (ddof if correction is None else correction))
+        result = result if keepdims else xp.squeeze(result, axis=_axes(z.shape, axis))
+        if name == "nanstd":
+            flat = result == 0  # the gradient of constants is 0
+            result = xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, result)))
+        return _as(xp, result, xp.real(a).dtype)
+
+    return deviation
 
 
 # fmt: off
@@ -125,12 +116,12 @@ composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean
               "numpy.nanmean.",
           about=About(method=True))
 composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          nanvar,
+          _deviation("nanvar"),
           doc="The variance of the elements that are not nan over one axis, several, or all. The "
               "divisor is their number minus ddof; correction is another name for ddof. The "
               "result is nan where the divisor is not positive. Same as numpy.nanvar.")
 composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          nanstd,
+          _deviation("nanstd"),
           doc="The square root of nanvar. The gradient of constants is 0. Same as numpy.nanstd.")
 # fmt: on
 
