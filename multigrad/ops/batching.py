@@ -47,7 +47,6 @@ def aligned(xp: Any, *arrays: Any) -> list[Any]:
 
 
 def flat(xp: Any, x: Any) -> Any:
-    """Flatten each example."""
     return xp.reshape(x, (x.shape[0], prod(x.shape[1:])))
 
 
@@ -217,7 +216,6 @@ def reduced(
 
 
 def extremal_index(name: str) -> Any:
-    """Make the rule of argmax or argmin."""
     return lambda xp, x, axis, keepdims: reduced(xp, getattr(xp, name), x, axis, keepdims)
 
 

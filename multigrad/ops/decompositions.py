@@ -32,12 +32,10 @@ def times_diagonal(xp: Any, x: Any, d: Any) -> Any:
 
 
 def hermitian(xp: Any, x: Any) -> Any:
-    """The Hermitian part of each matrix."""
     return (x + adjoint(xp, x)) / 2
 
 
 def skew(xp: Any, x: Any) -> Any:
-    """The skew-Hermitian part of each matrix."""
     return (x - adjoint(xp, x)) / 2
 
 

@@ -200,7 +200,6 @@ linear(
 
 
 def unindex(xp: Any, values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """The default `unindex`."""
     if is_basic(key):
         return _unslice(xp, values, split_key(xp, key, len(shape)), shape)
     mask = sole_mask(xp, key)

@@ -82,7 +82,6 @@ def permute_dims_vjp(xp: Any, g: Any, axes: Shape) -> Any:
 
 
 def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> Any:
-    """Roll back."""
     back = tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift
     return xp.roll(g, back, axis=axis)
 

@@ -35,7 +35,6 @@ def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
 
 
 def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
-    """Compute each norm by its definition."""
     if ord == 0:
         real = xp.abs(x).dtype
         return xp.sum(xp.astype(x != 0, real), axis=axis, keepdims=keepdims)
@@ -128,7 +127,6 @@ define(
 
 
 def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
-    """Compute each norm by its definition."""
     if ord in ("fro", None):
         return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):

@@ -92,7 +92,6 @@ linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
 
 
 def _centred(xp: Any, x: Any, axis: Any) -> Any:
-    """x - mean(x)."""
     x = wide(xp, x)
     x = x - xp.mean(x, axis=axis, keepdims=True)
     # remove the rounding error of a mean far from 0

@@ -17,7 +17,6 @@ Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
 
 def read_slices(xp: Any, x: Any, part: Part) -> Any:
-    """Apply the steps one after the other."""
     for name, arguments, number in part:
         if name == "getitem":
             x = xp.getitem(x, arguments[0])

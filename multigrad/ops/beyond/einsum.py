@@ -37,7 +37,6 @@ def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def is_bool(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is boolean."""
     return bool(xp.isdtype(dtype, "bool"))
 
 

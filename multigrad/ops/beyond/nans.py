@@ -179,7 +179,6 @@ for _name, _extreme in (("min", "smallest"), ("max", "largest")):
 
 
 def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
-    """The only form of `known_index`."""
     known = xp.truth(xp.any(missing))
     if known:
         raise ValueError(message)

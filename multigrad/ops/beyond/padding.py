@@ -41,7 +41,6 @@ def pad(
     stat_length: Any,
     reflect_type: Any,
 ) -> Any:
-    """Check the arguments, then pad by the mode."""
     if mode not in OPTIONS:
         why = (
             "needs the middle of sorted values"
@@ -176,7 +175,6 @@ def _constants(
 
 
 def _cast(xp: Any, value: Any, x: Any) -> Any:
-    """Convert one value to an array like `x`."""
     if hasattr(value, "dtype"):
         return value if value.dtype == x.dtype else xp.astype(value, x.dtype)
     if xp.isdtype(x.dtype, "integral"):

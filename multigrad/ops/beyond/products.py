@@ -45,7 +45,6 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
 
 
 def cross(xp: Any, a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Any:
-    """The cross product of vectors of three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
     last = [

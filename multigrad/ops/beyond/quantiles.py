@@ -177,7 +177,6 @@ define(
 
 
 def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
-    """Arrange the elements in lines along the last axis."""
     a = floating(xp, a)
     if is_complex(xp, a.dtype):
         raise TypeError(

@@ -29,7 +29,6 @@ def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
 
 
 def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
-    """All windows of neighbours, with their elements along new axes at the end."""
     name = "sliding_window_view"
     windows = _integers(window_shape)
     ndim = len(x.shape)

@@ -115,7 +115,6 @@ def trace(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any, dtype: Any) -> A
 
 
 def diag(xp: Any, v: Any, k: Any) -> Any:
-    """A matrix with the vector on its k-th diagonal, or that diagonal of a matrix."""
     k = index(k)
     if len(v.shape) == 2:
         return xp.linalg.diagonal(v, offset=k)
