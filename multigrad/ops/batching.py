@@ -315,14 +315,11 @@ def _entries(key: Any, batched: Any) -> tuple[tuple[Any, ...], tuple[bool, ...]]
     return (key, batched["key"]) if type(key) is tuple else ((key,), (batched["key"],))
 
 
-def places(
-    xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any
-) -> tuple[Any, int, bool]:
-    """The places that a key with arrays selects, and how they are laid out.
+def places(xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any) -> tuple[Any, int]:
+    """The places that a key with arrays selects, and the number of leading axes that they index.
 
-    Returns the places, the number of leading axes that they index, and whether the batch is their
-    first axis. The key is applied to an array of element numbers, so that it has the library's own
-    meaning.
+    The batch is their first axis if a part of the key is batched. The key is applied to an array of
+    element numbers, so that it has the library's own meaning.
     """
     if any(mine and is_mask(xp, k) for k, mine in zip(key, own, strict=True)):
         refused("indexing with a mask", "Use where(), or multiply by the mask.")(xp)
@@ -340,11 +337,11 @@ def places(
     axes = len(lead) or len(shape)
     numbers = xp.reshape(xp.arange(prod(shape[:axes]), device=device), shape[:axes])
     if lead:
-        return xp.getitem(numbers, lead), axes, any(own)
+        return xp.getitem(numbers, lead), axes
     selected = xp.getitem(numbers, key)
     if any(own):
         selected = xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
-    return selected, axes, any(own)
+    return selected, axes
 
 
 def _batch_axis(key: Sequence[Any]) -> int:
@@ -361,11 +358,11 @@ def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
     if not any(own) and is_basic(key):
         return xp.getitem(x, (slice(None), *entries))
     shape = tuple(x.shape[1:])
-    index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
+    index, axes = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
     if not batched["x"]:
         part = xp.take(xp.reshape(x, (n, *rest)), xp.reshape(index, (-1,)), axis=0)
-    elif not mine:
+    elif not any(own):
         part = xp.take(xp.reshape(x, (size, n, *rest)), xp.reshape(index, (-1,)), axis=1)
         return xp.reshape(part, (size, *index.shape, *rest))
     else:
@@ -400,12 +397,12 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
             xp.moveaxis(x, 0, -1), mask, xp.moveaxis(value, 0, -1) if array else value
         )
         return xp.moveaxis(written, -1, 0)
-    index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
+    index, axes = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
     if rest:  # write single elements, which every library supports
         inner = xp.reshape(xp.arange(prod(rest), dtype=index.dtype, device=xp.device_of(x)), rest)
         index = xp.reshape(index, (*index.shape, *(1,) * len(rest))) * prod(rest) + inner
-    index = index + counted(xp, size, len(index.shape) + (not mine), n * prod(rest), index)
+    index = index + counted(xp, size, len(index.shape) + (not any(own)), n * prod(rest), index)
     if array:
         value = _value_for(xp, value, len(index.shape) - 1)
         value = xp.reshape(xp.broadcast_to(value, index.shape), (-1,))
@@ -456,7 +453,7 @@ def unindex(xp: Any, values: Any, key: Any, shape: Shape, size: int, batched: An
             return xp.unindex(values, (slice(None), *entries), (size, *shape))
         key = key if sole_mask(xp, key) is not None else split_key(xp, key, len(shape))
         return xp.moveaxis(xp.unindex(xp.moveaxis(values, 0, -1), key, (*shape, size)), -1, 0)
-    index, axes, _ = places(xp, entries, own, shape, xp.device_of(values))
+    index, axes = places(xp, entries, own, shape, xp.device_of(values))
     n, rest = prod(shape[:axes]), shape[axes:]
     index = xp.reshape(index + counted(xp, size, len(index.shape), n, index), (-1,))
     rows = xp.reshape(whole(xp, values, size), (index.shape[0], *rest))

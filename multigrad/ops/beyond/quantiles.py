@@ -31,44 +31,27 @@ class Numbers(NamedTuple):
 
 PYTHON = Numbers(math.floor, round, lambda condition, x, y: x if condition else y)
 
-# A method maps a quantile q of n sorted elements to a place, counted from 0, and its distance from
-# the element before it. A place between two elements is an interpolation. The continuous methods
-# are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+# A method maps a quantile q of n sorted elements to a place, counted from 0. A place between two
+# elements is an interpolation. The continuous methods are those of Hyndman and Fan, Sample
+# quantiles in statistical packages, 1996.
 
-Method = Callable[[Numbers, Any, Any], tuple[Any, Any]]
+Method = Callable[[Numbers, Any, Any], Any]
 
 
 def _continuous(alpha: float, beta: float) -> Method:
-    def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
-        place = n * q + (alpha + q * (1 - alpha - beta)) - 1
-        return place, place - f.floor(place)
-
-    return places
+    return lambda f, n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def _linear(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+def _midpoint(f: Numbers, n: Any, q: Any) -> Any:
     place = (n - 1) * q
-    return place, place - f.floor(place)
+    low = f.floor(place)
+    return f.where(place == low, low, low + 0.5)
 
 
-def _whole(find: Callable[[Numbers, Any, Any], Any]) -> Method:
-    """A method that selects one element."""
-
-    def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
-        place = find(f, n, q)
-        return place, 0 * place
-
-    return places
-
-
-def _midpoint(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
-    place = (n - 1) * q
-    return place, f.where(place == f.floor(place), 0.0 * place, 0.0 * place + 0.5)
-
-
-def _averaged(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+def _averaged(f: Numbers, n: Any, q: Any) -> Any:
     place = n * q - 1
-    return place, f.where(place == f.floor(place), 0.0 * place + 0.5, 0.0 * place + 1)
+    low = f.floor(place)
+    return f.where(place == low, low + 0.5, low + 1)
 
 
 def _stepped(f: Numbers, place: Any, before: Any) -> Any:
@@ -78,15 +61,13 @@ def _stepped(f: Numbers, place: Any, before: Any) -> Any:
 
 
 METHODS: dict[str, Method] = {
-    "linear": _linear,
-    "lower": _whole(lambda f, n, q: f.floor((n - 1) * q)),
-    "higher": _whole(lambda f, n, q: -f.floor(-((n - 1) * q))),
-    "nearest": _whole(lambda f, n, q: f.rounded((n - 1) * q)),
+    "linear": lambda f, n, q: (n - 1) * q,
+    "lower": lambda f, n, q: f.floor((n - 1) * q),
+    "higher": lambda f, n, q: -f.floor(-((n - 1) * q)),
+    "nearest": lambda f, n, q: f.rounded((n - 1) * q),
     "midpoint": _midpoint,
-    "inverted_cdf": _whole(lambda f, n, q: _stepped(f, n * q - 1, lambda low: low == low)),
-    "closest_observation": _whole(
-        lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1)
-    ),
+    "inverted_cdf": lambda f, n, q: _stepped(f, n * q - 1, lambda low: low == low),
+    "closest_observation": lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1),
     "averaged_inverted_cdf": _averaged,
     "interpolated_inverted_cdf": _continuous(0, 1),
     "hazen": _continuous(0.5, 0.5),
@@ -187,7 +168,7 @@ def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
 
 
 class Mixture(NamedTuple):
-    """A quantile as a mixture of the elements at two places; `share` is that of the second one."""
+    """A quantile as a mixture of the elements at two places, the second with the share `beyond`."""
 
     low: int
     high: int
@@ -195,16 +176,16 @@ class Mixture(NamedTuple):
 
 
 def _share(n: int, q: float, method: Method) -> Mixture:
-    place, beyond = method(PYTHON, n, q)
+    place = method(PYTHON, n, q)
     low = math.floor(place)
     first, second = min(max(low, 0), n - 1), min(max(low + 1, 0), n - 1)
-    return Mixture(first, second, beyond if 0 <= place < n - 1 else 0.0)
+    return Mixture(first, second, place - low if 0 <= place < n - 1 else 0.0)
 
 
 def _of_numbers(xp: Any, x: Any, shares: list[Mixture]) -> list[Any]:
     """The quantile of each line for each share; nan where the line has a nan."""
     n = x.shape[-1]
-    used = {s.low for s in shares if s.beyond != 1} | {s.high for s in shares if s.beyond}
+    used = {s.low for s in shares} | {s.high for s in shares if s.beyond}
     places = tuple(sorted(used | {n - 1}))
     chosen = xp.order_statistics(x, places)
     at = {place: chosen[..., i] for i, place in enumerate(places)}
@@ -212,8 +193,8 @@ def _of_numbers(xp: Any, x: Any, shares: list[Mixture]) -> list[Any]:
 
 
 def _between(at: Mapping[int, Any], share: Mixture) -> Any:
-    if share.beyond in (0, 1):
-        return at[share.high if share.beyond else share.low]
+    if not share.beyond:
+        return at[share.low]
     first, second, beyond = at[share.low], at[share.high], share.beyond
     if beyond == 0.5:
         return first * 0.5 + second * 0.5  # not half of their sum, which may overflow
@@ -227,10 +208,10 @@ def _of_array(xp: Any, x: Any, n: Any, q: Any, method: Method) -> Any:
 
     n is a number, or an array with one number for each line and an axis of length 1.
     """
-    place, beyond = method(Numbers(xp.floor, xp.round, xp.where), n, q)
+    place = method(Numbers(xp.floor, xp.round, xp.where), n, q)
     low = xp.floor(place)
     first, second = _at(xp, x, n, low), _at(xp, x, n, low + 1)
-    beyond = _as(xp, xp.where((place < 0) | (place >= n - 1), 0.0, beyond), x.dtype)
+    beyond = _as(xp, xp.where((place < 0) | (place >= n - 1), 0.0, place - low), x.dtype)
     step = xp.where(first == second, 0.0, second - first)
     between = xp.where(beyond < 0.5, first + step * beyond, second - step * (1 - beyond))
     between = xp.where((beyond == 0) & ~xp.isfinite(step), first, between)
