@@ -140,19 +140,18 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any)
     """
     refuse_complete(x_shape, mode)
     g_R = None if g_R is None else xp.triu(g_R)  # as in cholesky_vjp
+    from_R = None if g_R is None else g_R @ adjoint(xp, R)
+    from_Q = None if g_Q is None else adjoint(xp, Q) @ g_Q
     if x_shape[-2] < x_shape[-1]:
-        return wide_qr_vjp(xp, g_Q, g_R, Q, R)
-    inner = difference(
-        None if g_R is None else g_R @ adjoint(xp, R),
-        None if g_Q is None else adjoint(xp, Q) @ g_Q,
-    )
+        return wide_qr_vjp(xp, g_R, difference(from_Q, from_R), Q, R)
+    inner = difference(from_R, from_Q)
     upper = xp.triu(inner)
     inner = xp.where(on_diagonal(xp, inner), hermitian(xp, inner), upper + adjoint(xp, upper))
     total = Q @ inner if g_Q is None else g_Q + Q @ inner
     return solve_right(xp, total, leading_square(xp, R))
 
 
-def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
+def wide_qr_vjp(xp: Any, g_R: Any, y: Any, Q: Any, R: Any) -> Any:
     """Q (g_R + (K R1^-H, 0)): only the leading square part R1 of R determines Q.
 
     K is the lower triangle of Y - Y^H, Y = Q^H g_Q - g_R R^H, with the imaginary part of Y on its
@@ -161,11 +160,7 @@ def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
     implementation", 2020.
     """
     m = R.shape[-2]
-    inner = difference(
-        None if g_Q is None else adjoint(xp, Q) @ g_Q,
-        None if g_R is None else g_R @ adjoint(xp, R),
-    )
-    square = solve_right(xp, 2 * lower_half(xp, skew(xp, inner)), leading_square(xp, R))
+    square = solve_right(xp, 2 * lower_half(xp, skew(xp, y)), leading_square(xp, R))
     rest = xp.zeros((*R.shape[:-1], R.shape[-1] - m), dtype=R.dtype, device=xp.device_of(R))
     square = xp.concat([square, rest], axis=-1)
     return Q @ (square if g_R is None else g_R + square)

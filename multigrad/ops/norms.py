@@ -131,9 +131,8 @@ def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
         return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         s = xp.linalg.svdvals(x)
-        norm = xp.linalg.vector_norm(
-            s, axis=-1, ord=1 if ord == "nuc" else inf if ord > 0 else -inf
-        )
+        order = 1 if ord == "nuc" else inf if ord > 0 else -inf
+        norm = xp.linalg.vector_norm(s, axis=-1, ord=order)
     elif ord in (1, -1, inf, -inf):
         sums = xp.sum(xp.abs(x), axis=-2 if ord in (1, -1) else -1)
         norm = xp.linalg.vector_norm(sums, axis=-1, ord=inf if ord > 0 else -inf)

@@ -252,10 +252,8 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> 
 
 def svd_inner(xp: Any, x_U: Any, x_V: Any, S: Any) -> Any:
     """F * (K_U + K_V) + E * (K_U - K_V) off the diagonal."""
-    gaps, sums = (
-        alike(xp, each, x_V if x_U is None else x_U)
-        for each in (inverse_gaps(xp, S), inverse_sums(xp, S))
-    )
+    like = x_V if x_U is None else x_U
+    gaps, sums = (alike(xp, f(xp, S), like) for f in (inverse_gaps, inverse_sums))
     if x_V is None:
         return (gaps + sums) * skew(xp, x_U)
     if x_U is None:
