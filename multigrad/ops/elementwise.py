@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..registry import About, define, elementwise, linear, nondifferentiable
-from .kernels import LN2, LN10, alike, imaginary, is_complex, is_floating, unit
+from .kernels import LN2, LN10, Number, alike, imaginary, is_complex, is_floating, unit
 
 INF = math.inf
 
@@ -187,20 +187,21 @@ elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
 # fmt: on
 
 
-def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:
+def softmax_weight(xp: Any, x: Any, other: Any, scale: Number | None = None) -> Any:
     """exp(x) / (exp(x) + exp(other)), with full relative precision and without overflow.
 
     Both hold for derivatives of any order. If both are the same infinity, the weight is that of
-    equal finite numbers, 1/2; PyTorch gives nan.
+    equal finite numbers, 1/2; PyTorch gives nan. `scale` multiplies the exponents.
     """
     same = xp.isinf(x) & (x == other)
-    return xp.exp(-xp.logaddexp(0.0, xp.where(same, 0.0, other) - xp.where(same, 0.0, x)))
+    apart = xp.where(same, 0.0, other) - xp.where(same, 0.0, x)  # exact where they are close
+    return xp.exp(-xp.logaddexp(0.0, apart if scale is None else xp.scaled(apart, scale)))
 
 
 elementwise(
     "logaddexp(x1, x2, /)",
-    x1=lambda xp, x1, x2: _softmax_weight(xp, x1, x2),
-    x2=lambda xp, x1, x2: _softmax_weight(xp, x2, x1),
+    x1=lambda xp, x1, x2: softmax_weight(xp, x1, x2),
+    x2=lambda xp, x1, x2: softmax_weight(xp, x2, x1),
     doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.",
     about=About(gradient={"x1": "g * exp(x1 - ans)", "x2": "g * exp(x2 - ans)"}),
 )

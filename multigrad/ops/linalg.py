@@ -88,7 +88,7 @@ multilinear("linalg.outer(x1, x2, /)", batching="form", forward=outer,
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
 
 
-def _diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
+def diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
     """The length of a diagonal, and its position among the elements of a matrix."""
     n, m = shape[-2:]
     length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
@@ -97,19 +97,19 @@ def _diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
 
 
 def diagonal(xp: Any, x: Any, offset: int) -> Any:
-    _, place = _diagonal_of(x.shape, offset)
+    _, place = diagonal_of(x.shape, offset)
     return xp.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))[..., place]
 
 
 def diagonal_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
     """Put the gradient on the diagonal of a matrix of zeros."""
     n, m = x_shape[-2:]
-    _, place = _diagonal_of(x_shape, offset)
+    _, place = diagonal_of(x_shape, offset)
     return xp.reshape(xp.unindex(g, (..., place), (*x_shape[:-2], n * m)), x_shape)
 
 
 def trace_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
-    length, _ = _diagonal_of(x_shape, offset)
+    length, _ = diagonal_of(x_shape, offset)
     return diagonal_vjp(xp, xp.broadcast_to(g[..., None], (*x_shape[:-2], length)), x_shape, offset)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...registry import About, composite
 from ..keys import place
+from ..linalg import diagonal_of
 
 
 def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
@@ -122,11 +123,9 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
         raise ValueError(
             f"diag: the array must have one axis or two; its shape is {tuple(v.shape)}."
         )
-    count = v.shape[0]
-    n = count + abs(k)
-    start = k if k >= 0 else -k * n
-    place = slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0)
-    return xp.reshape(among_zeros(xp, v, place, (n * n,)), (n, n))
+    n = v.shape[0] + abs(k)
+    _, key = diagonal_of((n, n), k)
+    return xp.reshape(among_zeros(xp, v, key, (n * n,)), (n, n))
 
 
 # fmt: off

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from ...registry import About, composite, elementwise
-from ..elementwise import _arrays, _share
+from ..elementwise import _arrays, _share, softmax_weight
 from ..kernels import DEGREE, LN2, PI, RADIAN
 
 
@@ -57,17 +57,6 @@ def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
     dtype = xp.result_type(x1, x2)
     x1, x2 = (xp.astype(x, dtype) for x in _arrays(xp, x1, x2))
     return xp.logaddexp(xp.scaled(x1, LN2), xp.scaled(x2, LN2)) / xp.scaled(xp.ones_like(x1), LN2)
-
-
-def _weight(xp: Any, x: Any, other: Any) -> Any:
-    """2**x / (2**x + 2**other), computed from their difference; 1/2 if both are the same infinity.
-
-    The difference is exact where they are close.
-    """
-    same = xp.isinf(x) & (x == other)
-    return xp.exp(
-        -xp.logaddexp(0.0, xp.scaled(xp.where(same, 0.0, other) - xp.where(same, 0.0, x), LN2))
-    )
 
 
 @lru_cache
@@ -130,7 +119,8 @@ elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0,
                 "numpy.heaviside.",
             about=About(method=True))
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
-            x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
+            x1=lambda xp, x1, x2: softmax_weight(xp, x1, x2, LN2),
+            x2=lambda xp, x1, x2: softmax_weight(xp, x2, x1, LN2),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.",
             about=About(gradient={"x1": "g * exp2(x1 - ans)", "x2": "g * exp2(x2 - ans)"},
                         method=True))
