@@ -76,8 +76,11 @@ def refused(name: str, instead: str) -> Any:
     return refuse
 
 
-def refuse(xp: Any, x: Any, bad: Any, message: str, size: int) -> Any:
-    return xp.refuse(whole(xp, x, size), padded(xp, bad, len(x.shape) - 1), message)
+def refusal(name: str) -> Any:
+    """Make the rule of refuse or known_index."""
+    return lambda xp, x, bad, message, size: getattr(xp, name)(
+        whole(xp, x, size), padded(xp, bad, len(x.shape) - 1), message
+    )
 
 
 # ----- shapes -----

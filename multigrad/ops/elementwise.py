@@ -415,16 +415,13 @@ elementwise(
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
 
 _STEPS = About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype")
+_TRUNC = replace(_STEPS, example="mg.asarray([-1.6, 1.6])")
 
 for _name, _doc, _about in (
     ("ceil", "The smallest integer not below each element.", _STEPS),
     ("floor", "The largest integer not above each element.", _STEPS),
     ("round", "The nearest integer, halves to even.", replace(_STEPS, numpy_keywords=True)),
-    (
-        "trunc",
-        "The integer part of each element.",
-        replace(_STEPS, example="mg.asarray([-1.6, 1.6])"),
-    ),
+    ("trunc", "The integer part of each element.", _TRUNC),
 ):
     elementwise(f"{_name}(x, /)", x=0, doc=f"{_doc} The gradient is 0.", about=_about)
 

@@ -27,16 +27,15 @@ from . import batching
 from .keys import along, index_dtype, is_basic, leading_arrays, sole_mask, split_key
 
 
-@lru_cache(maxsize=256)
-def is_complex(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is complex. The result is cached, since rules ask in every product."""
-    return bool(xp.isdtype(dtype, "complex floating"))
+def _is_of(*kinds: str) -> Callable[[Any, Any], bool]:
+    """Make a question about dtypes. Answers are cached, since rules ask in every product."""
+    return lru_cache(maxsize=256)(lambda xp, dtype: bool(xp.isdtype(dtype, kinds)))
 
 
-@lru_cache(maxsize=256)
-def is_floating(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is a real or complex floating dtype."""
-    return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
+is_bool = _is_of("bool")
+is_integral = _is_of("integral")
+is_complex = _is_of("complex floating")
+is_floating = _is_of("real floating", "complex floating")
 
 
 @lru_cache(maxsize=256)
@@ -84,19 +83,23 @@ def unit(xp: Any, x: Any, r: Any) -> Any:
 # ----- Refusals -----
 
 
-def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
-    """The only form of `refuse`: `xp.truth` says whether a value is known."""
-    known = xp.truth(xp.any(bad))
-    if known:
-        raise GradientError(message)
-    return xp.where(bad, nan, x) if known is None else x
+def refusal(error: type[Exception], value: float) -> Any:
+    """Make the form of `refuse` or `known_index`: `xp.truth` says whether a value is known."""
+
+    def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
+        known = xp.truth(xp.any(bad))
+        if known:
+            raise error(message)
+        return xp.where(bad, value, x) if known is None else x
+
+    return refuse
 
 
 linear(
     "refuse(x, bad, /, message)",
-    forward=refuse,
+    forward=refusal(GradientError, nan),
     view="same",
-    batching=batching.refuse,
+    batching=batching.refusal("refuse"),
     doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not "
     "known (under a trace), the result is nan there instead.",
     x=lambda xp, g: g,

@@ -281,35 +281,26 @@ def _scale(xp: Any, ans: Any) -> Any:
     return xp.pow(2 * xp.ones_like(exponent), exponent)
 
 
-def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
-    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x).
-
-    The order of the products avoids square matrices of the longer side. This is the adjoint of the
-    derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
-    """
-    if 0 in x.shape:
-        return xp.zeros_like(x)
-    if x.shape[-2] < x.shape[-1]:  # for a wide matrix use the conjugate transpose
-        return adjoint(xp, pinv_vjp(xp, adjoint(xp, g), adjoint(xp, x), adjoint(xp, ans)))
-    scale = alike(xp, _scale(xp, ans), ans)
-    x, ans = x * scale, ans / scale
-    gh, xh = adjoint(xp, g), adjoint(xp, ans)
-    left, right = gh @ (ans @ xh), ans @ gh
-    inner = right @ ans
-    return (left - x @ (ans @ left) + xh @ (right - inner @ x) - adjoint(xp, inner)) * scale * scale
-
-
 def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
-    """-X t X + X X^H t^H (I - x X) + (I - X x) t^H X^H X."""
+    """-X t X + X X^H t^H (I - x X) + (I - X x) t^H X^H X.
+
+    The order of the products avoids square matrices of the longer side. This is the derivative at
+    constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
+    """
     if t_x is None or 0 in x.shape:
         return xp.zeros_like(ans)
-    if x.shape[-2] < x.shape[-1]:
+    if x.shape[-2] < x.shape[-1]:  # for a wide matrix use the conjugate transpose
         return adjoint(xp, pinv_jvp(xp, adjoint(xp, t_x), adjoint(xp, x), adjoint(xp, ans)))
     scale = alike(xp, _scale(xp, ans), ans)
     x, ans = x * scale, ans / scale
     th, xh = adjoint(xp, t_x), adjoint(xp, ans)
     left, right = ans @ xh @ th, th @ xh
     return (left - (left @ x) @ ans + (right - ans @ (x @ right) - ans @ t_x) @ ans) * scale * scale
+
+
+def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
+    """The adjoint of the derivative is the derivative at the conjugate transpose."""
+    return pinv_jvp(xp, g, adjoint(xp, x), adjoint(xp, ans))
 
 
 # The cutoff only chooses the rank, so rtol has no gradient.

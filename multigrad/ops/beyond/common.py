@@ -15,6 +15,11 @@ def floating(xp: Any, x: Any) -> Any:
     return x if is_floating(xp, x.dtype) else xp.astype(x, float_dtype(xp, xp.device_of(x)))
 
 
+def without_nan(xp: Any, a: Any, value: float) -> Any:
+    """Replace each nan of `a` by a number."""
+    return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
+
+
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes of a reduction, counted from the front; None means all axes.
 

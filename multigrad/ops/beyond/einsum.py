@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from ...registry import About, composite
-from ..kernels import conj
+from ..kernels import conj, is_bool, is_integral
 from ..keys import index_dtype
 from . import subscripts
 from .subscripts import Labels
@@ -33,17 +33,6 @@ def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
     for i in plan.scalars:
         result = xp.multiply(result, factors[i])
     return result != 0 if counted and False not in truths else result
-
-
-@lru_cache(maxsize=256)
-def is_bool(xp: Any, dtype: Any) -> bool:
-    return bool(xp.isdtype(dtype, "bool"))
-
-
-@lru_cache(maxsize=256)
-def is_integral(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is an integer dtype; `sum` would promote it."""
-    return bool(xp.isdtype(dtype, "integral"))
 
 
 def _numbers(xp: Any, xs: list[Any], truths: list[bool]) -> list[Any]:
@@ -281,6 +270,7 @@ def _prepared(xp: Any, x: Any, single: Single) -> Any:
 
 
 def _sum(xp: Any, x: Any, axes: Any) -> Any:
+    # `sum` would promote integers
     return xp.sum(x, axis=axes, dtype=x.dtype) if is_integral(xp, x.dtype) else xp.sum(x, axis=axes)
 
 

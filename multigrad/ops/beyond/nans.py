@@ -11,36 +11,22 @@ from typing import Any
 
 from ...registry import About, composite, define, nondifferentiable
 from .. import batching
-from ..kernels import alike, imaginary, is_complex, is_floating, wide
+from ..kernels import alike, imaginary, is_complex, is_floating, refusal, wide
 from ..statistical import _as, _axes, _divided, _how_many, _kept
-from .common import floating
+from .common import floating, without_nan
+from .running import scan
 
 # ----- sums and products -----
-
-
-def _with(xp: Any, a: Any, value: float) -> Any:
-    """Replace each nan of `a` by a number."""
-    return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
 
 
 def _reduced(reduction: str, value: float) -> Any:
     """Make a reduction in which a nan counts as `value`."""
 
     def reduced(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-        a = _with(xp, a, value)
+        a = without_nan(xp, a, value)
         return getattr(xp, reduction)(a, axis=axis, dtype=dtype, keepdims=keepdims)
 
     return reduced
-
-
-def _scanned(scan: str, value: float) -> Any:
-    """Make a scan in which a nan counts as `value`."""
-
-    def scanned(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
-        a, axis = (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
-        return getattr(xp, scan)(_with(xp, a, value), axis=axis, dtype=dtype)
-
-    return scanned
 
 
 # fmt: off
@@ -51,11 +37,11 @@ composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced
 composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("prod", 1.0),
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
               "all are nan. Same as numpy.nanprod.")
-for _name, _scan, _value, _what in (
+for _name, _standard, _value, _what in (
     ("nancumsum", "cumulative_sum", 0.0, "sums"),
     ("nancumprod", "cumulative_prod", 1.0, "products"),
 ):
-    composite(f"{_name}(a: array, axis=None, dtype=None)", _scanned(_scan, _value),
+    composite(f"{_name}(a: array, axis=None, dtype=None)", scan(_standard, _value),
               doc=f"The cumulative {_what} along an axis, or of the flattened array (None); a nan "
                   f"counts as {_value:.0f}. Same as numpy.{_name}.")
 # fmt: on
@@ -178,25 +164,12 @@ for _name, _extreme in (("min", "smallest"), ("max", "largest")):
     )
 
 
-def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
-    known = xp.truth(xp.any(missing))
-    if known:
-        raise ValueError(message)
-    return xp.where(missing, -1, x) if known is None else x
-
-
-def _batch_of_indices(xp: Any, x: Any, missing: Any, message: str, size: int) -> Any:
-    return xp.known_index(
-        batching.whole(xp, x, size), batching.padded(xp, missing, len(x.shape) - 1), message
-    )
-
-
 nondifferentiable(
-    "known_index(x, missing, /, message)",
-    forward=known_index,
-    batching=_batch_of_indices,
+    "known_index(x, bad, /, message)",
+    forward=refusal(ValueError, -1),
+    batching=batching.refusal("known_index"),
     chapter="kernels",
-    doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are "
+    doc="Return `x`; raise ValueError(message) if `bad` is true anywhere. Where values are "
     "not known (under a trace), the result is -1 there instead.",
     about=About(checks=True),
 )

@@ -8,15 +8,19 @@ from typing import Any
 from ...registry import About, composite, nondifferentiable
 from ..keys import index_dtype, place
 from ..statistical import running
+from .common import without_nan
 
 
-def _scan(standard: str) -> Any:
-    def scan(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+def scan(standard: str, nan: float | None = None) -> Any:
+    """Make a function under NumPy's name of a scan of the standard; `nan` stands for each nan."""
+
+    def scanned(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
         if axis is None:
             a, axis = xp.reshape(a, (-1,)), 0
+        a = a if nan is None else without_nan(xp, a, nan)
         return getattr(xp, standard)(a, axis=axis, dtype=dtype)
 
-    return scan
+    return scanned
 
 
 def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
@@ -63,10 +67,10 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
 
 
 # fmt: off
-for _name, _scanned, _what in (
+for _name, _standard, _what in (
     ("cumsum", "cumulative_sum", "sums"), ("cumprod", "cumulative_prod", "products"),
 ):
-    composite(f"{_name}(a: array, axis=None, dtype=None)", _scan(_scanned),
+    composite(f"{_name}(a: array, axis=None, dtype=None)", scan(_standard),
               doc=f"The cumulative {_what} along an axis, or of the flattened array (None). As "
                   f"numpy.{_name}.",
               about=About(example="V", method=True))
