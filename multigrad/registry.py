@@ -959,18 +959,15 @@ def _check_forward(name: str, forward: Any) -> None:
 
 def signature_text(op: Op) -> str:
     """The text of a declaration: the signature with the annotations that it needs."""
+    kinds = inspect.Parameter
+    usual: dict[Any, str] = {kinds.POSITIONAL_ONLY: "array", kinds.VAR_POSITIONAL: "arrays"}
     parameters = []
     for p in op.signature.parameters.values():
-        usual = (
-            "array"
-            if p.kind is p.POSITIONAL_ONLY
-            else "arrays"
-            if p.kind is p.VAR_POSITIONAL
-            else "plain"
-        )
-        parameters.append(
-            p if op.roles[p.name] == usual else p.replace(annotation=_Verbatim(op.roles[p.name]))
-        )
+        role = op.roles[p.name]
+        if role != usual.get(p.kind, "plain"):
+            # inspect writes a class of builtins as its name
+            p = p.replace(annotation=type(role, (), {"__module__": "builtins"}))
+        parameters.append(p)
     return op.name + str(op.signature.replace(parameters=parameters))
 
 
@@ -984,16 +981,6 @@ def call_form(op: Op) -> list[tuple[Any, ...]]:
         (p.kind, op.roles[p.name], p.default, "" if p.kind is p.POSITIONAL_ONLY else p.name)
         for p in op.signature.parameters.values()
     ]
-
-
-class _Verbatim:
-    """An annotation whose repr is the word itself."""
-
-    def __init__(self, word: str) -> None:
-        self.word = word
-
-    def __repr__(self) -> str:
-        return self.word
 
 
 def parse(

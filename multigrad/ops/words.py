@@ -52,7 +52,9 @@ def _arguments(op: Op) -> list[str]:
     elif len(arrays) == 1:
         lines.append(f"{arrays[0]}: {_kinds(op, 'an array')}")
     elif arrays:
-        broadcast = " whose shapes broadcast" if _elementwise(op) or op.name == "where" else ""
+        broadcast = (
+            " whose shapes broadcast" if _elementwise(op) or op.batching == "elementwise" else ""
+        )
         lines.append(
             f"{', '.join(arrays)}: {_kinds(op, 'arrays')}{broadcast}; if one of them is an array, "
             "others may be Python scalars"

@@ -129,11 +129,7 @@ def finite_peak(xp: Any, x: Any, axis: Any) -> Any:
     x = xp.real(x) if is_complex(xp, x.dtype) else x
     axes = _axes(x.shape, axis)
     if any(x.shape[a] == 0 for a in axes):
-        return xp.zeros(
-            tuple(1 if i in axes else n for i, n in enumerate(x.shape)),
-            dtype=x.dtype,
-            device=xp.device_of(x),
-        )
+        return _total(xp, x, axis)
     peak = xp.max(x, axis=axis, keepdims=True)
     return xp.where(xp.isfinite(peak), peak, 0.0)
 

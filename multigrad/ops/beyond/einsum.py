@@ -286,12 +286,10 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
     if pair.kind == "tensordot":
         return xp.tensordot(x1, x2, axes=pair.axes)
     x1, x2 = _laid(xp, x1, pair.order1, pair.shape1), _laid(xp, x2, pair.order2, pair.shape2)
-    if pair.kind == "multiply":
-        return xp.multiply(x1, x2)
-    if pair.kind == "matmul":
-        y = xp.matmul(x1, x2)
-        return y if pair.shape is None else xp.reshape(y, pair.shape)
-    return xp.vecdot(conj(xp, x1), x2)  # vecdot conjugates its first operand
+    if pair.kind == "vecdot":  # it conjugates its first operand
+        x1 = conj(xp, x1)
+    y = getattr(xp, pair.kind)(x1, x2)
+    return y if pair.shape is None else xp.reshape(y, pair.shape)
 
 
 composite(

@@ -221,13 +221,9 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
         )
         return xp.astype(real, x.dtype) + imaginary(xp, imag, x.dtype)
     limits = xp.finfo(x.dtype)
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     nothing, high, low = (
-        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x))
-        for v in (
-            nan,
-            limits.max if posinf is None else posinf,
-            limits.min if neginf is None else neginf,
-        )
+        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (nan, high, low)
     )
     return xp.where(xp.isfinite(x), x, xp.where(xp.isnan(x), nothing, xp.where(x > 0, high, low)))
 
