@@ -173,6 +173,14 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: Any, batched: Any) -> Any:
     return xp.repeat(x, repeats, axis=behind_batch(axis, len(x.shape) - 1))
 
 
+def tile(xp: Any, x: Any, repetitions: Any) -> Any:
+    ndim = len(x.shape) - 1
+    return xp.tile(
+        padded(xp, x, len(repetitions)),
+        (1,) * (1 + max(ndim - len(repetitions), 0)) + tuple(repetitions),
+    )
+
+
 def linspace(
     xp: Any, start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool
 ) -> Any:

@@ -86,6 +86,15 @@ def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
     return xp.moveaxis(product, -1, axis + 1) if axis >= 0 else product
 
 
+def outer(xp: Any, x1: Any, x2: Any) -> Any:
+    if len(x1.shape) != 2 or len(x2.shape) != 2:
+        raise ValueError(
+            "linalg.outer: both operands must have one dimension; their shapes are "
+            f"{tuple(x1.shape[1:])} and {tuple(x2.shape[1:])}."
+        )
+    return x1[:, :, None] * x2[:, None, :]
+
+
 def solve(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
     n1, n2 = len(x1.shape) - 1, len(x2.shape) - 1
     _matrices("linalg.solve", x1)
@@ -110,13 +119,17 @@ def _matrices(name: str, x: Any) -> None:
         )
 
 
-def pinv(xp: Any, x: Any, rtol: Any, size: int) -> Any:
-    """Each matrix has its own tolerance."""
-    _matrices("linalg.pinv", x)
-    if hasattr(rtol, "shape"):
-        rtol = padded(xp, rtol, len(x.shape) - 3)
-        x = whole(xp, x, size)
-    return xp.linalg.pinv(x, rtol=rtol)
+def with_tolerance(function: str) -> Any:
+    """Make the rule of linalg.pinv and linalg.matrix_rank: each matrix has its own tolerance."""
+
+    def rule(xp: Any, x: Any, rtol: Any, size: int) -> Any:
+        _matrices(f"linalg.{function}", x)
+        if hasattr(rtol, "shape"):
+            rtol = padded(xp, rtol, len(x.shape) - 3)
+            x = whole(xp, x, size)
+        return getattr(xp.linalg, function)(x, rtol=rtol)
+
+    return rule
 
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any, size: int) -> Any:

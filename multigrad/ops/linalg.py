@@ -78,7 +78,7 @@ multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cros
             x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis),
             about=About(gradient="for x1: x2 x g; for x2: g x x1",
                         example="mg.asarray([1.0, 0.0, 0.0]), mg.asarray([0.0, 1.0, 0.0])"))
-multilinear("linalg.outer(x1, x2, /)", batching="form", forward=outer,
+multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=outer,
             doc="The products of each element of one vector with each element of another.",
             x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
             x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g),
@@ -305,14 +305,14 @@ def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
 
 # The cutoff only chooses the rank, so rtol has no gradient.
 # fmt: off
-define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.pinv,
+define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"),
        forward={"*": pinv}, jvp=pinv_jvp, x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
        doc="The Moore-Penrose pseudoinverse of each matrix. Its derivative is the one at constant "
            "rank.",
        about=About(gradient="the gradient for matrices of constant rank",
                    arrays="matrices (..., M, N)"))
-nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)", batching="form",
-                  forward=matrix_rank,
+nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)",
+                  batching=batching_linalg.with_tolerance("matrix_rank"), forward=matrix_rank,
                   doc="The number of singular values of each matrix that exceed rtol times the "
                       "largest one.",
                   about=About(arrays="matrices (..., M, N)"))

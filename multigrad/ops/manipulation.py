@@ -275,7 +275,7 @@ linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward=
        x=repeat_vjp,
        about=About(gradient="g, summed over the copies of each element", example="P, 2",
                    sized_by_values=True))
-linear("tile(x, repetitions: plain, /)", batching="form", forward={"*": tile},
+linear("tile(x, repetitions: plain, /)", batching=batching.tile, forward={"*": tile},
        doc="Repeat the whole array along its axes.", x=tile_vjp,
        about=About(gradient="g, summed over the copies", example="P, (2,)"))
 linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshgrid,
