@@ -88,16 +88,16 @@ def refusal(name: str) -> Any:
 
 def reshape(xp: Any, x: Any, shape: Any, copy: Any) -> Any:
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    n, known = prod(x.shape[1:]), prod(s for s in shape if s != -1)
+    n, length = prod(x.shape[1:]), prod(s for s in shape if s != -1)
     if (
         shape.count(-1) > 1
-        or (-1 in shape and not known)
-        or (n % known if -1 in shape else n != known)
+        or (-1 in shape and not length)
+        or (n % length if -1 in shape else n != length)
     ):
         raise ValueError(
             f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}"
         )
-    shape = tuple(n // known if s == -1 else s for s in shape)
+    shape = tuple(n // length if s == -1 else s for s in shape)
     return xp.reshape(x, (x.shape[0], *shape), **({} if copy is None else {"copy": copy}))
 
 

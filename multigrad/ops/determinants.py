@@ -75,10 +75,10 @@ def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> An
 
 
 def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> tuple[Any, Any]:
-    moved = xp.sum(xp.matrix_transpose(xp.linalg.inv(x)) * t, axis=(-2, -1))
+    trace = xp.sum(xp.matrix_transpose(xp.linalg.inv(x)) * t, axis=(-2, -1))
     if is_complex(xp, x.dtype):
-        return sign * imaginary(xp, xp.imag(moved), x.dtype), xp.real(moved)
-    return xp.zeros_like(sign), moved
+        return sign * imaginary(xp, xp.imag(trace), x.dtype), xp.real(trace)
+    return xp.zeros_like(sign), trace
 
 
 # fmt: off

@@ -87,10 +87,10 @@ def refusal(error: type[Exception], value: float) -> Any:
     """Make the form of `refuse` or `known_index`: `xp.truth` says whether a value is known."""
 
     def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
-        known = xp.truth(xp.any(bad))
-        if known:
+        refused = xp.truth(xp.any(bad))
+        if refused:
             raise error(message)
-        return xp.where(bad, value, x) if known is None else x
+        return xp.where(bad, value, x) if refused is None else x
 
     return refuse
 

@@ -318,14 +318,14 @@ def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) 
     The second part leaves the space of the vectors.
     """
     first = vectors[..., :, :k]
-    moved = first @ turn
+    tangent = first @ turn
     if vectors.shape[-2] == k:
-        return moved
+        return tangent
     out = times_diagonal(xp, image, inverse(xp, S))
-    moved = moved + out - first @ (adjoint(xp, first) @ out)
+    tangent = tangent + out - first @ (adjoint(xp, first) @ out)
     if vectors.shape[-1] == k:
-        return moved
-    return xp.concat([moved, -first @ (adjoint(xp, out) @ vectors[..., :, k:])], axis=-1)
+        return tangent
+    return xp.concat([tangent, -first @ (adjoint(xp, out) @ vectors[..., :, k:])], axis=-1)
 
 
 def svdvals_vjp(xp: Any, g: Any, x: Any) -> Any:

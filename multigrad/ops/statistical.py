@@ -246,10 +246,10 @@ def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
     if len(axes) == 1:
         return _products_of_others(xp, x, axes[0])
     order = tuple(i for i in range(len(shape)) if i not in axes) + axes
-    moved = xp.permute_dims(x, order)
+    arranged = xp.permute_dims(x, order)
     before = len(shape) - len(axes)
-    flat = xp.reshape(moved, (*moved.shape[:before], math.prod(moved.shape[before:])))
-    others = xp.reshape(_products_of_others(xp, flat, before), moved.shape)
+    flat = xp.reshape(arranged, (*arranged.shape[:before], math.prod(arranged.shape[before:])))
+    others = xp.reshape(_products_of_others(xp, flat, before), arranged.shape)
     return xp.permute_dims(others, tuple(order.index(i) for i in range(len(shape))))
 
 

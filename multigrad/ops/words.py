@@ -21,14 +21,14 @@ __all__ = ["call", "example", "formulas", "text"]
 
 def text(op: Op) -> str:
     """The docstring of an operation."""
-    shown, result = example(op)
+    example_call, result = example(op)
     parts = [
         op.doc,
         "\n".join(_arguments(op)),
         _returned(op),
         _raised(op),
         _gradient(op),
-        f"Example:\n\n    >>> {shown}\n    {result}".rstrip() if shown else "",
+        f"Example:\n\n    >>> {example_call}\n    {result}".rstrip() if example_call else "",
         _meaning(op),
     ]
     return "\n\n".join(_wrapped(part) for part in parts if part)
@@ -188,14 +188,14 @@ def _gradient(op: Op) -> str:
 def formulas(op: Op) -> dict[str, str]:
     """The gradients that are expressions, by argument."""
     stated = op.about.gradient
-    known = _of(op, "FORMULAS", {}) | ({} if isinstance(stated, str) else stated)
-    return {name: known[name] for name in op.arrays if name in known}
+    gradients = _of(op, "FORMULAS", {}) | ({} if isinstance(stated, str) else stated)
+    return {name: gradients[name] for name in op.arrays if name in gradients}
 
 
 def example(op: Op) -> tuple[str, str]:
     """The call that a docstring shows, and its result; "" for what is not known."""
-    shown: tuple[str, str] = _of(op, "EXAMPLES", (call(op), ""))
-    return shown
+    pair: tuple[str, str] = _of(op, "EXAMPLES", (call(op), ""))
+    return pair
 
 
 ARRAYS = {

@@ -278,8 +278,8 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     dtype = xp.result_type(a.dtype, b.dtype)
     a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
     nothing = b == 0
-    shown = xp.where(nothing, -math.inf, a)
-    peak = alike(xp, xp.finite_peak(shown, axis=axis), a)
+    exponents = xp.where(nothing, -math.inf, a)
+    peak = alike(xp, xp.finite_peak(exponents, axis=axis), a)
     powers = xp.exp(a - peak)
     total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
     axes = () if keepdims else _axes(total.shape, axis)

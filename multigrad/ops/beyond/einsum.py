@@ -159,7 +159,7 @@ def _step(
 
 
 def _single(
-    labels: Labels, shape: Shape, kept: set[str], sizes: dict[str, int]
+    labels: Labels, shape: Shape, needed: set[str], sizes: dict[str, int]
 ) -> tuple[Single | None, Labels]:
     places = [
         i for i, (label, n) in enumerate(zip(labels, shape, strict=True)) if n == sizes[label]
@@ -174,21 +174,21 @@ def _single(
             diagonals.append((i, j))
             del names[j], names[i]
             names.append(label)
-    axes = tuple(i for i, label in enumerate(names) if label not in kept)
-    labels = tuple(label for label in names if label in kept)
+    axes = tuple(i for i, label in enumerate(names) if label not in needed)
+    labels = tuple(label for label in names if label in needed)
     if squeezed is None and not diagonals and not axes:
         return None, labels
     return Single(squeezed, tuple(diagonals), axes), labels
 
 
 def _pair(
-    one: Labels, two: Labels, kept: set[str], output: Labels | None, sizes: dict[str, int]
+    one: Labels, two: Labels, needed: set[str], output: Labels | None, sizes: dict[str, int]
 ) -> tuple[Pair, Labels]:
-    summed = tuple(label for label in one if label in two and label not in kept)
+    summed = tuple(label for label in one if label in two and label not in needed)
     if not summed:
         return _product(one, two, output, sizes)
     batch = tuple(
-        label for label in output or one if label in one and label in two and label in kept
+        label for label in output or one if label in one and label in two and label in needed
     )
     rows = _own(one, two, output)
     columns = _own(two, one, output)

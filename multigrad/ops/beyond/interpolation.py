@@ -17,8 +17,8 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
     """Return one array for each axis, or the array itself for a single axis."""
     ndim = len(f.shape)
     several = axis is None or isinstance(axis, (tuple, list))
-    given = range(ndim) if axis is None else axis if several else (axis,)
-    axes = [place("gradient", "axis", a, ndim) for a in given]
+    numbers = range(ndim) if axis is None else axis if several else (axis,)
+    axes = [place("gradient", "axis", a, ndim) for a in numbers]
     if len(set(axes)) != len(axes):
         raise ValueError(f"gradient: an axis is given twice in {axis!r}.")
     if len(varargs) not in (0, 1, len(axes)):
@@ -193,9 +193,9 @@ def _floats(xp: Any, values: tuple[Any, ...], options: tuple[Any, ...]) -> list[
     among these, that of the options.
     """
     own = [v for v in values if hasattr(v, "dtype")]
-    given = own or [v for v in options if hasattr(v, "dtype")]
-    like = given[0]
-    floating = next((v.dtype for v in given if xp.isdtype(v.dtype, "real floating")), None)
+    candidates = own or [v for v in options if hasattr(v, "dtype")]
+    like = candidates[0]
+    floating = next((v.dtype for v in candidates if xp.isdtype(v.dtype, "real floating")), None)
     if floating is None:
         floating = float_dtype(xp, xp.device_of(like))
     arrays = [

@@ -135,14 +135,14 @@ def _lengths(inputs: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dic
                     f"{own[label]} and {n}."
                 )
         for label, n in own.items():
-            known = lengths.get(label, 1)
-            if known not in (1, n) and n != 1:
+            length = lengths.get(label, 1)
+            if length not in (1, n) and n != 1:
                 name = "'...'" if label.isdigit() else repr(label)
                 raise ValueError(
-                    f"einsum: {name} has the lengths {known} and {n} in different operands; the "
+                    f"einsum: {name} has the lengths {length} and {n} in different operands; the "
                     f"shapes are {', '.join(map(str, shapes))}."
                 )
-            lengths[label] = known if n == 1 else n
+            lengths[label] = length if n == 1 else n
     return lengths
 
 
@@ -233,25 +233,25 @@ def _smallest_first(
     inputs: Sequence[Labels], output: Labels, lengths: dict[str, int]
 ) -> tuple[tuple[int, ...], ...]:
     """Contract the pair whose product saves most elements, at each step."""
-    left = [frozenset(labels) for labels in inputs]
+    factors = [frozenset(labels) for labels in inputs]
     path = []
 
     def size(labels: frozenset[str]) -> int:
         return prod(lengths[label] for label in labels)
 
     def growth(pair: tuple[int, int]) -> tuple[int, int]:
-        i, j = pair
-        return size(kept(i, j)) - size(left[i]) - size(left[j]), size(left[i] | left[j])
+        one, two = (factors[i] for i in pair)
+        return size(product_of(*pair)) - size(one) - size(two), size(one | two)
 
-    def kept(i: int, j: int) -> frozenset[str]:
+    def product_of(i: int, j: int) -> frozenset[str]:
         others = frozenset(output).union(
-            *(labels for k, labels in enumerate(left) if k not in (i, j))
+            *(labels for k, labels in enumerate(factors) if k not in (i, j))
         )
-        return (left[i] | left[j]) & others
+        return (factors[i] | factors[j]) & others
 
-    while len(left) > 1:
-        i, j = min(combinations(range(len(left)), 2), key=growth)
+    while len(factors) > 1:
+        i, j = min(combinations(range(len(factors)), 2), key=growth)
         path.append((i, j))
-        product = kept(i, j)
-        left = [labels for k, labels in enumerate(left) if k not in (i, j)] + [product]
+        product = product_of(i, j)
+        factors = [labels for k, labels in enumerate(factors) if k not in (i, j)] + [product]
     return tuple(path)
