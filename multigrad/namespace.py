@@ -265,7 +265,7 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
     }
 
     order = tuple(op.roles)
-    known = settings.kinds(op)
+    checked = settings.kinds(op)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -280,8 +280,8 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
             if requires_grad is not False:
                 requires_grad = settings.flag(op.name, "requires_grad", requires_grad)
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
-                if name in known:
-                    settings.check_one(op.name, name, value, known[name])
+                if name in checked:
+                    settings.check_one(op.name, name, value, checked[name])
             if "dtype" in kwargs:
                 kwargs["dtype"] = element.named_dtype(library, kwargs["dtype"])
             args = tuple(_unwrapped(a) for a in args)
@@ -310,15 +310,15 @@ def _explained(
 ) -> Exception | None:
     """Handle an error of a function that is not in the table's form, as `failed` does."""
     try:
-        given = op.signature.bind(*args, **kwargs)
+        bound = op.signature.bind(*args, **kwargs)
     except TypeError as unbound:  # the error is that of the call
         fold(error)
         return None if isinstance(error, TypeError) else TypeError(f"{op.name}() {unbound}")
-    given.apply_defaults()
-    return failed(error, op, tuple(given.arguments.values()))
+    bound.apply_defaults()
+    return failed(error, op, tuple(bound.arguments.values()))
 
 
-def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known: set[str]) -> str:
+def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]) -> str:
     """The advice in the error message if a creation function gets arguments it does not take."""
     if "backend" in kwargs:
         return (
@@ -326,7 +326,7 @@ def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], known
             f"multigrad.namespace({kwargs['backend']!r}).{op.name}(...), or "
             "multigrad.use_backend() before"
         )
-    near = nearest(next((name for name in kwargs if name not in known), ""), known)
+    near = nearest(next((name for name in kwargs if name not in names), ""), names)
     if (
         not near
         and len(args) > 1
@@ -368,13 +368,13 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
             try:
-                given = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
+                arguments = [innermost(a) for a in op.signature.bind(*args, **kwargs).args]
             except TypeError as error:  # which does not name the function
                 raise TypeError(f"{op.name}() {error}") from None
-            home = element.common_library(op.name, given) or library
+            home = element.common_library(op.name, arguments) or library
             values = [
                 dispatch.plain_scalars(a, home) if element.is_array(a) else _dtype_named(home, a)
-                for a in given
+                for a in arguments
             ]
             if limits is not None:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
@@ -388,15 +388,15 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
 
     if op.name != "isdtype":
         return _named(function, op, op.signature)
-    known: dict[Any, bool] = {}
+    answers: dict[Any, bool] = {}
 
     def isdtype(dtype: Any, kind: Any) -> bool:
         try:
-            return known[dtype, kind]
+            return answers[dtype, kind]
         except (KeyError, TypeError):  # an argument that cannot be hashed
             answer: bool = function(dtype, kind)
         if not element.is_array(dtype) and type(kind) in (str, tuple):
-            known[dtype, kind] = answer
+            answers[dtype, kind] = answer
         return answer
 
     return _named(isdtype, op, op.signature)
@@ -417,7 +417,7 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
     argument that only gives its form (zeros_like) does not decide the level: the result belongs to
     the running transformation, like that of `zeros`.
     """
-    made = _creation(op, library)
+    without_arrays = _creation(op, library)
     derived = function_of(op)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -425,7 +425,7 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
             args = tuple(_plain(a, library) for a in args)
             kwargs = {name: _plain(a, library) for name, a in kwargs.items()}
             if not any(element.is_array(a) for a in (*args, *kwargs.values())):
-                return made(*args, **kwargs)
+                return without_arrays(*args, **kwargs)
             requires_grad = kwargs.pop("requires_grad", False)
             if requires_grad is not False:
                 requires_grad = settings.flag(op.name, "requires_grad", requires_grad)
@@ -448,7 +448,7 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
                 raise better from error
             raise
 
-    return _named(function, op, inspect.signature(made))
+    return _named(function, op, inspect.signature(without_arrays))
 
 
 def _plain(x: Any, library: Library) -> Any:

@@ -93,33 +93,13 @@ __all__ = [
     "on_declaration",
 ]
 
+# fmt: off
 OPERATORS = (
-    "abs",
-    "add",
-    "and",
-    "eq",
-    "floordiv",
-    "ge",
-    "gt",
-    "invert",
-    "le",
-    "lshift",
-    "lt",
-    "matmul",
-    "mod",
-    "mul",
-    "ne",
-    "neg",
-    "or",
-    "pos",
-    "pow",
-    "rshift",
-    "sub",
-    "truediv",
-    "xor",
+    "abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul",
+    "mod", "mul", "ne", "neg", "or", "pos", "pow", "rshift", "sub", "truediv", "xor",
 )
+# fmt: on
 BATCHINGS = ("elementwise", "axis", "leading", "form")
-KINDS = ("elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite")
 ROLES = ("array", "arrays", "plain")
 RESERVED = ("xp", "g", "t", "ans", "needs")
 METADATA = ("shape", "dtype", "device", "order", "scalar")
@@ -174,7 +154,8 @@ class About:
                      holds for
     example          the call that is shown, or only its arguments. A, P, Q, S, V, X and Y stand for
                      arrays, those of ops/words.py
-    arrays           the arrays in words, such as "matrices (..., M, N)"
+    arrays           the arrays in words, such as "matrices (..., M, N)"; "(..., M, M)" makes
+                     errors about shapes say that matrices must be square
     dtypes           the dtypes that it takes: "floating dtypes", "any numeric dtype"
     returns          "booleans" or "integers", if all elements of its result are such
 
@@ -358,7 +339,7 @@ def per_operation(function: Callable[_P, _T]) -> Callable[_P, _T]:
     Without this, the cache would keep the replaced operation alive.
     """
     cached: Any = lru_cache(maxsize=1024)(function)  # some entries take 10 kB
-    _remembered.append(cached.cache_clear)
+    when_replaced(cached.cache_clear)
     return cast("Callable[_P, _T]", cached)
 
 
@@ -418,8 +399,8 @@ def restore(before: Mapping[str, Op], own: Iterable[Op] | None = None) -> None:
 
     The engine drops what it has generated from the operations declared in between.
     """
-    given = list(OPS.items()) if own is None else [(op.name, op) for op in own]
-    changed = [op for name, op in given if OPS.get(name) is op and before.get(name) is not op]
+    operations = list(OPS.values()) if own is None else own
+    changed = [op for op in operations if OPS.get(op.name) is op and before.get(op.name) is not op]
     for op in changed:
         del OPS[op.name]
         if op.name in before:
@@ -457,18 +438,9 @@ def elementwise(
     """
     if isinstance(signature, str) and "(" not in signature:
         signature = f"{signature}({', '.join(partials)}, /)"
-    return _declare(
-        "elementwise",
-        signature,
-        doc=doc,
-        operator=operator,
-        forward=forward,
-        about=about,
-        override=override,
-        chapter=chapter,
-        batching="elementwise",
-        vjps=partials,
-    )
+    options = locals()
+    vjps = options.pop("partials")
+    return _declare("elementwise", **options, vjps=vjps, batching="elementwise")
 
 
 @entry
@@ -495,23 +467,7 @@ def linear(
     Its jvp is the operation itself, applied to the tangents. If it has several outputs,
     `materialize=False` gives its rules None instead of zeros for the cotangent of an unused output.
     """
-    return _declare(
-        "linear",
-        signature,
-        doc=doc,
-        operator=operator,
-        forward=forward,
-        chapter=chapter,
-        vjp=vjp,
-        materialize=materialize,
-        outputs=outputs,
-        batching=batching,
-        view=view,
-        keep=keep,
-        about=about,
-        override=override,
-        vjps=vjps,
-    )
+    return _declare("linear", **locals())
 
 
 @entry
@@ -534,20 +490,7 @@ def multilinear(
 
     Its jvp is a sum over the arguments.
     """
-    return _declare(
-        "multilinear",
-        signature,
-        doc=doc,
-        operator=operator,
-        forward=forward,
-        chapter=chapter,
-        vjp=vjp,
-        batching=batching,
-        keep=keep,
-        about=about,
-        override=override,
-        vjps=vjps,
-    )
+    return _declare("multilinear", **locals())
 
 
 @entry
@@ -588,25 +531,7 @@ def define(
     `residuals={name: f(xp, ...)}` declares further values that rules may take: arrays of integers
     or booleans, computed when the operation is recorded.
     """
-    return _declare(
-        "define",
-        signature,
-        doc=doc,
-        operator=operator,
-        forward=forward,
-        chapter=chapter,
-        vjp=vjp,
-        jvp=jvp,
-        materialize=materialize,
-        residuals=residuals,
-        outputs=outputs,
-        batching=batching,
-        view=view,
-        keep=keep,
-        about=about,
-        override=override,
-        vjps=vjps,
-    )
+    return _declare("define", **locals())
 
 
 OPTIONS = frozenset(inspect.signature(define).parameters) - {"signature", "vjps"}
@@ -628,18 +553,7 @@ def nondifferentiable(
     override: bool = False,
 ) -> Op:
     """Declare an operation whose results have no gradient."""
-    return _declare(
-        "nondifferentiable",
-        signature,
-        doc=doc,
-        operator=operator,
-        forward=forward,
-        chapter=chapter,
-        outputs=outputs,
-        batching=batching,
-        about=about,
-        override=override,
-    )
+    return _declare("nondifferentiable", **locals())
 
 
 @entry
@@ -659,17 +573,7 @@ def composite(
 
     It needs no rule. `forward` gets all arguments by position, in the order of the signature.
     """
-    return _declare(
-        "composite",
-        signature,
-        doc=doc,
-        operator=operator,
-        forward=forward,
-        chapter=chapter,
-        outputs=outputs,
-        about=about,
-        override=override,
-    )
+    return _declare("composite", **locals())
 
 
 def _declaring() -> str:
@@ -682,8 +586,8 @@ def _declaring() -> str:
 
 def _declare(
     kind: str,
-    text: str,
     *,
+    signature: Any,
     doc: str,
     operator: str,
     forward: Any,
@@ -700,11 +604,12 @@ def _declare(
     residuals: Mapping[str, Any] | None = None,
     vjps: Mapping[str, Any] | None = None,
 ) -> Op:
-    if not isinstance(text, str):
+    """Check a declaration and enter it in the table."""
+    if not isinstance(signature, str):
         raise RegistrationError(
             f"{kind}: an operation is declared by the text of its signature, such as "
-            f"'name(x, /, *, axis=None)', not by {type(text).__name__}. Pass functions as rules or "
-            "as forward=."
+            f"'name(x, /, *, axis=None)', not by {type(signature).__name__}. Pass functions as "
+            "rules or as forward=."
         )
     module = _declaring()
     builtin = module.startswith("multigrad.")
@@ -712,7 +617,7 @@ def _declare(
         # A plugin's operations are checked against those of the standard, so the standard is loaded
         # first.
         import_standard()
-    name, signature, roles = parse(text, () if kind == "composite" else RESERVED)
+    name, parameters, roles = parse(signature, () if kind == "composite" else RESERVED)
     if not builtin:
         for parameter in roles:
             if parameter in IN_CODE:
@@ -740,24 +645,21 @@ def _declare(
             f"{name!r} cannot be declared: multigrad.{root} is something else already. Choose "
             f"another {'name' if root == name else 'prefix'}."
         )
-    _check_outputs(name, outs, roles, materialize)
-    known = OPS.get(name)
-    if known is not None and not override:
+    if not isinstance(materialize, bool):
+        raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
+    _check_values(name, roles, outs or (), residuals or ())
+    former = OPS.get(name)
+    if former is not None and not override:
         raise RegistrationError(
             f"operation {name!r} is declared by {module} but was already declared by "
-            f"{known.module}. Choose another name, or pass override=True to replace it."
+            f"{former.module}. Choose another name, or pass override=True to replace it."
         )
-    _check_about(name, about, roles)
-    if not builtin and not (known is not None and is_own(known)):
-        _check_without_numpy(name, about)
-    if known is not None:  # an override keeps the parts that it does not give
-        doc, operator, chapter = (
-            doc or known.doc,
-            operator or known.operator,
-            chapter or known.chapter,
-        )
-        about = _kept_about(known.about, about, roles)
-        forward = known.forward if forward is None else forward
+    _check_about(name, about, roles, builtin or (former is not None and is_own(former)))
+    if former is not None:  # an override keeps the parts that it does not give
+        doc, operator = doc or former.doc, operator or former.operator
+        chapter = chapter or former.chapter
+        about = _kept_about(former.about, about, roles)
+        forward = former.forward if forward is None else forward
     _check_forward(name, forward)
     _check_operator(name, operator)
     if vjp is not None and vjps:
@@ -770,23 +672,18 @@ def _declare(
                 "need an annotation, as in 'x: array'."
             )
     more = {
-        n: checked_rule(name, n, fn, roles, outs, residual=True)
+        n: checked_rule(name, n, fn, roles, outs, kind="residual")
         for n, fn in (residuals or {}).items()
     }
-    _check_outputs(name, tuple(more), {**roles, **dict.fromkeys(outs or (), "")}, materialize)
-    _check_derived(name, arrays, (*roles, *(outs or ()), *more), outs)
 
-    def rule(what: str, fn: Any, **how: Any) -> Rule:
-        checked = checked_rule(name, what, fn, roles, outs, more=tuple(more), **how)
-        return replace(
-            checked,
-            materialize=materialize,
-            residuals={n: r for n, r in more.items() if n in checked.takes},
-        )
+    def rule(what: str, fn: Any, kind: str) -> Rule:
+        checked = checked_rule(name, what, fn, roles, outs, kind=kind, more=tuple(more))
+        taken = {n: r for n, r in more.items() if n in checked.takes}
+        return replace(checked, materialize=materialize, residuals=taken)
 
     rules: Any
     if vjp is not None:
-        rules = rule("vjp", vjp, joint=True)
+        rules = rule("vjp", vjp, "joint")
         rules = replace(rules, keep=_keep(name, keep, rules, arrays, outs or ()))
     elif keep:
         raise RegistrationError(
@@ -794,17 +691,21 @@ def _declare(
             "keep; a rule for one argument saves exactly the values that it takes."
         )
     else:
-        rules = {a: rule(a, fn, partial=kind == "elementwise") for a, fn in (vjps or {}).items()}
-    own = "beyond" if module.startswith("multigrad.ops.beyond.") else module.rpartition(".")[2]
+        of_one = "partial" if kind == "elementwise" else "vjp"
+        rules = {a: rule(a, fn, of_one) for a, fn in (vjps or {}).items()}
+    if module.startswith("multigrad.ops.beyond."):
+        own = "beyond"
+    else:
+        own = (name.rpartition(".")[0] if builtin else "") or module.rpartition(".")[2]
     op = Op(
         name=name,
         chapter=chapter or own,
         kind=kind,
-        signature=signature,
+        signature=parameters,
         roles=roles,
         outputs=outs,
         vjp=rules,
-        jvp=None if jvp is None else rule("jvp", jvp, tangents=True),
+        jvp=None if jvp is None else rule("jvp", jvp, "jvp"),
         batching=_batching(name, batching, roles),
         view=view,
         operator=operator,
@@ -814,39 +715,39 @@ def _declare(
         builtin=builtin,
         about=about or NOTHING,
     )
-    if known is not None and known.module != module:  # before `op` is in the table: see is_own
-        OVERRIDDEN.setdefault(name, known.module)
+    if former is not None and former.module != module:  # before `op` is in the table: see is_own
+        OVERRIDDEN.setdefault(name, former.module)
     OPS[name] = op
     try:
-        _note(op, known)
-    except BaseException:  # an interrupt; nothing that was generated from `known` may stay
-        _note(op, known)
+        _note(op, former)
+    except BaseException:  # an interrupt; nothing that was generated from `former` may stay
+        _note(op, former)
         raise
     return op
 
 
-def _note(op: Op, known: Op | None) -> None:
-    """Tell of a declaration that is in the table, and has replaced `known`."""
-    if known is not None:
+def _note(op: Op, former: Op | None) -> None:
+    """Notify listeners of a declaration that is in the table, and has replaced `former`."""
+    if former is not None:
         forget_remembered()
     for listener in listeners:
         listener(op)
 
 
 def _keep(
-    name: str, given: Any, rule: Rule, arrays: tuple[str, ...], outputs: tuple[str, ...]
+    name: str, keep: Any, rule: Rule, arrays: tuple[str, ...], outputs: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]]:
     """Check the `keep` of a declaration.
 
     It may leave out arrays only: without a flag, a rule would compute another derivative.
     """
-    if not isinstance(given or {}, Mapping):
+    if not isinstance(keep or {}, Mapping):
         raise RegistrationError(
-            f"{name}: keep must be a mapping of arguments to names, not {given!r}."
+            f"{name}: keep must be a mapping of arguments to names, not {keep!r}."
         )
     large = {*arrays, *outputs, "ans", *rule.residuals}
-    keep = {}
-    for argument, names in (given or {}).items():
+    checked = {}
+    for argument, names in (keep or {}).items():
         entry = f"{name}: keep[{argument!r}]"
         if argument not in arrays:
             raise RegistrationError(
@@ -858,47 +759,41 @@ def _keep(
                 if isinstance(names, str)
                 else f"{entry} must be a tuple of names, not {names!r}."
             )
-        keep[argument] = tuple(names)
-        for n in keep[argument]:
+        checked[argument] = tuple(names)
+        for n in checked[argument]:
             if n not in rule.keeps:
                 raise RegistrationError(
                     f"{entry} has {n!r}, which the rule does not take. It takes "
                     f"{', '.join(rule.keeps) or 'no such values'}."
                 )
         for n in rule.keeps:
-            if n not in large and n not in keep[argument]:
-                full = tuple(m for m in rule.keeps if m in keep[argument] or m not in large)
+            if n not in large and n not in checked[argument]:
+                full = tuple(m for m in rule.keeps if m in checked[argument] or m not in large)
                 raise RegistrationError(
                     f"{entry} leaves out {n!r}, which the rule takes; keep may leave out arrays "
                     f"only ({', '.join(m for m in rule.keeps if m in large)}). Add it: "
                     f"keep={{{argument!r}: {full!r}}}."
                 )
-    return keep
+    return checked
 
 
-def _batching(name: str, given: Any, roles: Mapping[str, str]) -> Any:
+def _batching(name: str, batching: Any, roles: Mapping[str, str]) -> Any:
     """Check the `batching` of a declaration: a word, or a function that becomes a rule."""
-    if given is None or (isinstance(given, str) and given in BATCHINGS):
-        return given
-    code = getattr(given, "__code__", None)
-    if (
-        code is None
-        or code.co_flags & 0x0C
-        or code.co_kwonlyargcount
-        or code.co_varnames[:1] != ("xp",)
-    ):
+    if batching is None or (isinstance(batching, str) and batching in BATCHINGS):
+        return batching
+    takes = _positional(batching)
+    if takes is None or takes[:1] != ("xp",):
         raise RegistrationError(
             f"{name}: batching must be one of {', '.join(BATCHINGS)}, or a Python function that "
-            f"takes xp and then, by name, what it needs, not {given!r}."
+            f"takes xp and then, by name, what it needs, not {batching!r}."
         )
-    takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    values = ["xp", "size", "batched", *roles]
     for n in takes:
-        if n not in ("xp", "size", "batched", *roles):
+        if n not in values:
             raise RegistrationError(
-                f"{name}: the batching rule takes {n!r}, which is not one of "
-                f"{', '.join(['xp', 'size', 'batched', *roles])}."
+                f"{name}: the batching rule takes {n!r}, which is not one of {', '.join(values)}."
             )
-    return Rule(given, takes)
+    return Rule(batching, takes)
 
 
 @entry
@@ -943,29 +838,12 @@ def _check_name(name: str) -> None:
         )
 
 
-_RESERVED = frozenset(
-    (
-        "e",
-        "inf",
-        "nan",
-        "newaxis",
-        "pi",
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    )
-)
+# fmt: off
+_RESERVED = frozenset((
+    "e", "inf", "nan", "newaxis", "pi", "bool", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128",
+))
+# fmt: on
 
 
 WORD = "an identifier that is no keyword of Python, does not begin with an underscore, and is NFKC"
@@ -982,35 +860,31 @@ def _is_word(name: Any) -> bool:
     )
 
 
-def _check_derived(name: str, arrays: Iterable[str], values: Iterable[str], outs: Any) -> None:
-    """Raise if a value has the name by which rules take something of another one."""
+def _check_values(
+    name: str, roles: Mapping[str, str], outputs: tuple[str, ...], residuals: Iterable[str]
+) -> None:
+    """Raise if an output or residual has the name of another value: rules take values by name."""
+    values = [*outputs, *residuals]
+    for i, value in enumerate(values):
+        if not _is_word(value):
+            raise RegistrationError(
+                f"{name}: an output or residual cannot be called {value!r}: write {WORD}."
+            )
+        if value in roles or value in RESERVED or value in values[:i]:
+            raise RegistrationError(
+                f"{name}: an output or residual cannot be called {value!r}: that is the name of a "
+                "parameter, of another output, or a reserved word of rules. Choose another name."
+            )
+    arrays = [p for p, role in roles.items() if role != "plain"]
     derived = {f"{a}_{m}": f"the {m} of {a}" for a in arrays for m in METADATA}
     derived |= {f"t_{a}": f"the tangent of {a}" for a in arrays}
-    derived |= {f"g_{o}": f"the cotangent of {o}" for o in outs or ()}
-    for value in values:
+    derived |= {f"g_{o}": f"the cotangent of {o}" for o in outputs}
+    for value in (*roles, *values):
         if value in derived:
             raise RegistrationError(
                 f"{name}: nothing can be called {value!r}: rules take {derived[value]} by that "
                 "name. Choose another name."
             )
-
-
-def _check_outputs(
-    name: str, outputs: tuple[str, ...] | None, roles: Mapping[str, str], materialize: bool
-) -> None:
-    """Raise if an output or residual has the name of another value: rules take values by name."""
-    for i, output in enumerate(outputs or ()):
-        if not _is_word(output):
-            raise RegistrationError(
-                f"{name}: an output or residual cannot be called {output!r}: write {WORD}."
-            )
-        if output in roles or output in RESERVED or output in (outputs or ())[:i]:
-            raise RegistrationError(
-                f"{name}: an output or residual cannot be called {output!r}: that is the name of a "
-                "parameter, of another output, or a reserved word of rules. Choose another name."
-            )
-    if not isinstance(materialize, bool):
-        raise RegistrationError(f"{name}: materialize must be True or False, not {materialize!r}.")
 
 
 def _check_operator(name: str, operator: str) -> None:
@@ -1020,69 +894,57 @@ def _check_operator(name: str, operator: str) -> None:
             f"{name}: {operator!r} is not a Python operator that arrays have; choose one of "
             f"{', '.join(OPERATORS)}."
         )
-    other = next(
-        (
-            op.name
-            for op in list(OPS.values())
-            if operator and op.operator == operator and op.name != name
-        ),
-        None,
-    )
-    if other is not None:
-        raise RegistrationError(
-            f"{name}: the operator {operator!r} already belongs to the operation {other!r}. "
-            f"Declare {other!r} with override=True to change it."
-        )
+    for op in list(OPS.values()) if operator else ():
+        if op.operator == operator and op.name != name:
+            raise RegistrationError(
+                f"{name}: the operator {operator!r} already belongs to the operation {op.name!r}. "
+                f"Declare {op.name!r} with override=True to change it."
+            )
 
 
-def _check_about(name: str, about: Any, roles: Mapping[str, str]) -> None:
-    """Raise unless what a declaration says beside its rules names parameters of the operation."""
+def _check_about(name: str, about: Any, roles: Mapping[str, str], own: bool) -> None:
+    """Raise unless what a declaration says beside its rules fits the operation.
+
+    Only `own` operations, those of multigrad itself, carry out functions of NumPy.
+    """
     if about is None:
         return
     if not isinstance(about, About):
         raise RegistrationError(f"{name}: about must be a registry.About, not {about!r}.")
     for f in fields(About):
-        value = getattr(about, f.name)
-        kind = type(f.default)
-        stated = f.name == "gradient" and isinstance(value, Mapping)
-        if not (stated or isinstance(value, kind)):
+        what, value, kind = f"{name}: about.{f.name}", getattr(about, f.name), type(f.default)
+        by_argument = f.name == "gradient" and isinstance(value, Mapping)
+        if not (by_argument or isinstance(value, kind)):
             words = {str: "a string", bool: "True or False", tuple: "a tuple of strings"}[kind]
             more = ", or a mapping of strings by argument" * (f.name == "gradient")
-            raise RegistrationError(f"{name}: about.{f.name} must be {words}{more}, not {value!r}.")
-        texts = value.values() if stated else value if kind is tuple else ()
-        for x in texts:
+            raise RegistrationError(f"{what} must be {words}{more}, not {value!r}.")
+        for x in value.values() if by_argument else value if kind is tuple else ():
             if not isinstance(x, str):
-                raise RegistrationError(f"{name}: about.{f.name} has {x!r}, which is no string.")
-        if stated or f.name in NAMING:
-            for parameter in value:
-                if parameter not in roles:
-                    raise RegistrationError(
-                        f"{name}: about.{f.name} has {parameter!r}, which is not the name of a "
-                        f"parameter. It has {', '.join(roles) or 'none'}."
-                    )
-
-
-def _check_without_numpy(name: str, about: About | None) -> None:
-    """Raise if a plugin's own operation would carry out functions of NumPy."""
-    for what in () if about is None else ("numpy", "numpy_keywords", "omissible", "listable"):
-        if getattr(about, what):
+                raise RegistrationError(f"{what} has {x!r}, which is no string.")
+        for parameter in value if by_argument or f.name in NAMING else ():
+            if parameter not in roles:
+                raise RegistrationError(
+                    f"{what} has {parameter!r}, which is not the name of a parameter. It has "
+                    f"{', '.join(roles) or 'none'}."
+                )
+        if value and not own and f.name in ("numpy", "numpy_keywords", "omissible", "listable"):
             raise RegistrationError(
-                f"{name}: about.{what} is for the operations of multigrad itself, which carry out "
-                "NumPy's functions. Leave it out."
+                f"{what} is for the operations of multigrad itself, which carry out NumPy's "
+                "functions. Leave it out."
             )
 
 
-def _kept_about(known: About, about: About | None, roles: Mapping[str, str]) -> About:
-    """What is known of an operation, with what another declaration gives.
+def _kept_about(former: About, about: About | None, roles: Mapping[str, str]) -> About:
+    """What the former declaration says, with what another one gives.
 
-    The gradient that is known is that of the former rules. Parameters may have other names now.
+    The gradient that was stated is that of the former rules. Parameters may have other names now.
     """
     parts: dict[str, Any] = {"gradient": "", "at": ""}
-    parts |= {what: tuple(p for p in getattr(known, what) if p in roles) for what in NAMING}
+    parts |= {what: tuple(p for p in getattr(former, what) if p in roles) for what in NAMING}
     for f in fields(About) if about is not None else ():
-        if (given := getattr(about, f.name)) != f.default:
-            parts[f.name] = given
-    return replace(known, **parts)
+        if (value := getattr(about, f.name)) != f.default:
+            parts[f.name] = value
+    return replace(former, **parts)
 
 
 def _check_forward(name: str, forward: Any) -> None:
@@ -1097,18 +959,15 @@ def _check_forward(name: str, forward: Any) -> None:
 
 def signature_text(op: Op) -> str:
     """The text of a declaration: the signature with the annotations that it needs."""
+    kinds = inspect.Parameter
+    usual: dict[Any, str] = {kinds.POSITIONAL_ONLY: "array", kinds.VAR_POSITIONAL: "arrays"}
     parameters = []
     for p in op.signature.parameters.values():
-        usual = (
-            "array"
-            if p.kind is p.POSITIONAL_ONLY
-            else "arrays"
-            if p.kind is p.VAR_POSITIONAL
-            else "plain"
-        )
-        parameters.append(
-            p if op.roles[p.name] == usual else p.replace(annotation=_Verbatim(op.roles[p.name]))
-        )
+        role = op.roles[p.name]
+        if role != usual.get(p.kind, "plain"):
+            # inspect writes a class of builtins as its name
+            p = p.replace(annotation=type(role, (), {"__module__": "builtins"}))
+        parameters.append(p)
     return op.name + str(op.signature.replace(parameters=parameters))
 
 
@@ -1122,16 +981,6 @@ def call_form(op: Op) -> list[tuple[Any, ...]]:
         (p.kind, op.roles[p.name], p.default, "" if p.kind is p.POSITIONAL_ONLY else p.name)
         for p in op.signature.parameters.values()
     ]
-
-
-class _Verbatim:
-    """An annotation whose repr is the word itself."""
-
-    def __init__(self, word: str) -> None:
-        self.word = word
-
-    def __repr__(self) -> str:
-        return self.word
 
 
 def parse(
@@ -1168,27 +1017,30 @@ def parse(
 
 def _read_arguments(args: ast.arguments) -> tuple[inspect.Signature, dict[str, str]]:
     kinds = inspect._ParameterKind
-    parameters: list[inspect.Parameter] = []
-    roles: dict[str, str] = {}
-
-    def add(
-        node: ast.arg, kind: inspect._ParameterKind, default: ast.expr | None, role: str
-    ) -> None:
+    nodes = [(n, kinds.POSITIONAL_ONLY, "array") for n in args.posonlyargs]
+    nodes += [(n, kinds.POSITIONAL_OR_KEYWORD, "plain") for n in args.args]
+    defaults: list[ast.expr | None] = [None] * (len(nodes) - len(args.defaults))
+    defaults += args.defaults
+    if args.vararg is not None:
+        nodes.append((args.vararg, kinds.VAR_POSITIONAL, "arrays"))
+        defaults.append(None)
+    nodes += [(n, kinds.KEYWORD_ONLY, "plain") for n in args.kwonlyargs]
+    defaults += args.kw_defaults
+    parameters, roles = [], {}
+    for (node, kind, role), default in zip(nodes, defaults, strict=True):
         value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
         parameters.append(inspect.Parameter(node.arg, kind, default=value))
         roles[node.arg] = role if node.annotation is None else ast.unparse(node.annotation)
-
-    positional = [(n, kinds.POSITIONAL_ONLY, "array") for n in args.posonlyargs]
-    positional += [(n, kinds.POSITIONAL_OR_KEYWORD, "plain") for n in args.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(args.defaults))
-    defaults += args.defaults
-    for (node, kind, role), default in zip(positional, defaults, strict=True):
-        add(node, kind, default, role)
-    if args.vararg is not None:
-        add(args.vararg, kinds.VAR_POSITIONAL, None, "arrays")
-    for node, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        add(node, kinds.KEYWORD_ONLY, default, "plain")
     return inspect.Signature(parameters), roles
+
+
+def _positional(fn: Any) -> tuple[str, ...] | None:
+    """The parameters of a Python function, None unless all are positional."""
+    code = getattr(fn, "__code__", None)
+    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
+        return None
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    return names
 
 
 def checked_rule(
@@ -1198,18 +1050,16 @@ def checked_rule(
     roles: Mapping[str, str],
     outputs: tuple[str, ...] | None,
     *,
-    partial: bool = False,
-    joint: bool = False,
-    tangents: bool = False,
-    residual: bool = False,
+    kind: str = "vjp",
     more: tuple[str, ...] = (),
 ) -> Rule:
     """Check a rule and make its record; the names of its parameters say what it saves.
 
-    An unknown name raises here, at registration. `more` holds the names of residuals.
+    An unknown name raises here, at registration. `kind` is "vjp", "partial", "joint", "jvp" or
+    "residual"; `more` holds the names of residuals.
     """
     if isinstance(fn, (int, float, complex)) and not isinstance(fn, bool):
-        if joint or tangents or residual or outputs != ():
+        if kind not in ("vjp", "partial") or outputs != ():
             raise RegistrationError(
                 f"{op}: the rule {what!r} must be a function, not the number {fn!r}."
             )
@@ -1218,32 +1068,29 @@ def checked_rule(
         raise RegistrationError(
             f"{op}: the rule {what!r} must be a function or a number, not {type(fn).__name__}."
         )
-    code = getattr(fn, "__code__", None)
-    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
+    takes = _positional(fn)
+    if takes is None:
         raise RegistrationError(
             f"{op}: the rule {what!r} must be a Python function with positional parameters only; "
             "wrap others: lambda xp, g, x: ..."
         )
-    takes: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     if takes[:1] != ("xp",):
         raise RegistrationError(
             f"{op}: the rule {what!r} must take xp first, then the names it needs; it takes "
             f"{', '.join(takes) or 'nothing'}."
         )
     arrays = [p for p, role in roles.items() if role != "plain"]
-    known = {"xp", "ans", *roles, *(outputs or ()), *more} | {
-        f"{a}_{m}" for a in arrays for m in METADATA
-    }
     cotangents = {f"g_{o}" for o in outputs} if outputs else {"g"}
-    if not residual:
-        known |= ({"t", *(f"t_{a}" for a in arrays)} if tangents else cotangents) | (
-            {"needs"} if joint or "arrays" in roles.values() else set()
-        )
-    unknown = [n for n in takes if n not in known]
+    names = {"xp", "ans", *roles, *(outputs or ()), *more}
+    names |= {f"{a}_{m}" for a in arrays for m in METADATA}
+    if kind != "residual":
+        names |= {"t", *(f"t_{a}" for a in arrays)} if kind == "jvp" else cotangents
+        names |= {"needs"} if kind == "joint" or "arrays" in roles.values() else set()
+    unknown = [n for n in takes if n not in names]
     if unknown:
         raise RegistrationError(
             f"{op}: the rule {what!r} takes {unknown[0]!r}, which is not one of "
-            f"{', '.join(sorted(known))}."
+            f"{', '.join(sorted(names))}."
         )
     for n in takes:
         if n.startswith(("g_", "t_")) and (n in roles or n in (outputs or ()) or n in more):
@@ -1251,15 +1098,11 @@ def checked_rule(
                 f"{op}: the rule {what!r} takes {n!r}, which begins as the names of cotangents "
                 "(g_) and tangents (t_) do. Choose another name for this value."
             )
-    if not partial and not tangents and not residual and not cotangents & set(takes):
+    if kind in ("vjp", "joint") and not cotangents & set(takes):
         raise RegistrationError(
             f"{op}: the rule {what!r} must take the cotangent: {' or '.join(sorted(cotangents))}."
         )
     if getattr(fn, "__name__", "") == "<lambda>":
-        fn.__name__ = (
-            f"{op}_{what}"
-            if tangents or joint or residual
-            else f"{op}_{what}_{'partial' if partial else 'vjp'}"
-        )
+        fn.__name__ = f"{op}_{what}_{kind}" if kind in ("vjp", "partial") else f"{op}_{what}"
         fn.__qualname__ = fn.__name__
     return Rule(fn, takes)

@@ -99,33 +99,45 @@ def results(package: str) -> Iterator[tuple[Op, str, Any]]:
     """Yield each operation of a package that has an example, its call, and the result."""
     for op in sorted(OPS.values(), key=lambda op: op.name):
         if op.public and op.module.partition(".")[0] == package:
-            arguments = SPECIAL.get(op.name.partition("special.")[2], "")
-            made = call(replace(op, about=About(example=arguments)) if arguments else op)
+            arguments = SPECIAL.get(op.name.partition("special.")[2], "") or op.about.example
+            made = call(replace(op, about=About(example=arguments or usual(op))))
             if made:
                 yield op, made, eval(made, {"mg": mg})
 
 
+def usual(op: Op) -> str:
+    """Return the arguments of operations whose declaration gives no example."""
+    n = len(op.arrays)
+    if op.chapter == "elementwise" or (op.kind == "elementwise" and op.public):
+        return ("", "X", "X, Y")[n] if n < 3 else ""
+    if op.name.startswith("nan"):
+        return "mg.asarray([1.0, mg.nan, 3.0])"
+    if "axis" in op.roles and "keepdims" in op.roles and n == 1:
+        return "A, axis=0"
+    if op.chapter == "linalg" and n in (1, 2):
+        return "S"
+    return "P" if op.chapter == "fft" else ""
+
+
 def own() -> Iterator[str]:
-    """Yield the lines of multigrad's own file, whose declarations have the calls."""
-    yield HEADER.format("The results of examples, and gradients that are read from rules.")
-    known = [(op, isinstance(x, mg.Tensor), shown(x)) for op, _, x in results("multigrad")]
-    for table, tensors, what in (
-        ("TENSORS", True, "The results that are Tensors, as lists, rounded."),
-        ("OTHERS", False, "The other results."),
-    ):
-        yield f"\n{table}: Mapping[str, str] = {{\n"
-        for op, is_tensor, text in known:
-            if is_tensor is tensors:
-                yield f'    "{op.name}": "{text}",\n'
-        yield f'}}\n"""{what}"""\n'
+    """Yield the lines of multigrad's own file."""
+    yield HEADER.format("An example of each operation and its result, and gradients of rules.")
+    yield "\n# fmt: off"
+    yield from examples("multigrad")
+    yield "# fmt: on\n"
     yield from formulas()
 
 
 def special() -> Iterator[str]:
     """Yield the lines of the file of multigrad-special."""
     yield HEADER.format("An example of each operation and its result, rounded.")
+    yield from examples("multigrad_special")
+
+
+def examples(package: str) -> Iterator[str]:
+    """Yield the table of the examples of a package."""
     yield "\nEXAMPLES: Mapping[str, tuple[str, str]] = {\n"
-    for op, made, x in results("multigrad_special"):
+    for op, made, x in results(package):
         lists = ".tolist()" * isinstance(x, mg.Tensor)
         yield f'    "{op.name}": ("{made}{lists}", "{shown(x)}"),\n'
     yield "}\n"

@@ -264,9 +264,8 @@ def _check_rules(backend: Backend, op: registry.Op, rules: Mapping[str, Any]) ->
                 f"backend {backend.name!r} gives rules for {op.name!r} by the unknown argument "
                 f"{argument!r}: {has}."
             )
-        registry.checked_rule(
-            op.name, argument, rule, op.roles, op.outputs, partial=op.kind == "elementwise"
-        )
+        kind = "partial" if op.kind == "elementwise" else "vjp"
+        registry.checked_rule(op.name, argument, rule, op.roles, op.outputs, kind=kind)
 
 
 def _check_attributes(backend: Backend) -> None:

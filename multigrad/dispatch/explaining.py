@@ -17,6 +17,7 @@ from ..registry import Op
 from ..tracebacks import fold, instead_of
 
 PREFIX = "multigrad."
+SQUARE = "(..., M, M)"  # in About.arrays
 _short = Repr()
 _short.maxother = _short.maxstring = 60
 
@@ -141,7 +142,7 @@ def _cure(op: Op, given: dict[str, Any]) -> str:
     shapes = [_shape(x) for name, x in given.items() if op.roles[name] == "array" and x is not None]
     if any(s is None or not all(type(n) is int for n in s) for s in shapes) or not shapes:
         return _of_list(op, given)
-    own = _CURES.get(op.name)
+    own = _CURES.get(op.name, _of_squares if SQUARE in op.about.arrays else None)
     text = own(shapes, given) if own is not None else ""
     if not text and op.batching == "elementwise" and not _broadcast(shapes):
         text = (
@@ -248,7 +249,6 @@ def _of_getitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
     return ""
 
 
-_SQUARE = ("cholesky", "det", "eigh", "eigvalsh", "inv", "matrix_power", "slogdet", "solve")
 _CURES = {
     "getitem": _of_getitem,
     "setitem": _of_setitem,
@@ -257,7 +257,7 @@ _CURES = {
     "reshape": _of_reshape,
     "broadcast_to": _of_broadcast_to,
     "permute_dims": _of_permute,
-} | {f"linalg.{name}": _of_squares for name in _SQUARE}
+}
 
 
 def _of_list(op: Op, given: dict[str, Any]) -> str:

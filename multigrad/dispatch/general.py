@@ -636,11 +636,10 @@ def backend_rules(op: Op, library: Library) -> Any:
     """The rules of `op`, including those that the backend overrides."""
     known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)
     materialize = all(rule.materialize for rule in known.values())
+    kind = "partial" if op.kind == "elementwise" else "vjp"
     own = {
         a: replace(
-            registry.checked_rule(
-                op.name, a, fn, op.roles, op.outputs, partial=op.kind == "elementwise"
-            ),
+            registry.checked_rule(op.name, a, fn, op.roles, op.outputs, kind=kind),
             materialize=materialize,
         )
         for a, fn in library.backend.rules[op.name].items()

@@ -1,6 +1,6 @@
 """The operations of the standard, one file per chapter. Importing this package fills the table."""
 
-from . import (
+from . import (  # noqa: F401 - importing them fills the table
     beyond,
     convolution,
     creation,
@@ -23,27 +23,3 @@ from . import (
     utility,
     views,
 )
-
-__all__ = [
-    "beyond",
-    "convolution",
-    "creation",
-    "data_type",
-    "decompositions",
-    "determinants",
-    "elementwise",
-    "fft",
-    "indexing",
-    "kernels",
-    "linalg",
-    "linear_algebra",
-    "manipulation",
-    "norms",
-    "searching",
-    "set",
-    "sorting",
-    "spectral",
-    "statistical",
-    "utility",
-    "views",
-]

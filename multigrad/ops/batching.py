@@ -9,7 +9,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NoReturn
 
@@ -47,7 +47,6 @@ def aligned(xp: Any, *arrays: Any) -> list[Any]:
 
 
 def flat(xp: Any, x: Any) -> Any:
-    """Flatten each example."""
     return xp.reshape(x, (x.shape[0], prod(x.shape[1:])))
 
 
@@ -77,8 +76,11 @@ def refused(name: str, instead: str) -> Any:
     return refuse
 
 
-def refuse(xp: Any, x: Any, bad: Any, message: str, size: int) -> Any:
-    return xp.refuse(whole(xp, x, size), padded(xp, bad, len(x.shape) - 1), message)
+def refusal(name: str) -> Any:
+    """Make the rule of refuse or known_index."""
+    return lambda xp, x, bad, message, size: getattr(xp, name)(
+        whole(xp, x, size), padded(xp, bad, len(x.shape) - 1), message
+    )
 
 
 # ----- shapes -----
@@ -86,21 +88,17 @@ def refuse(xp: Any, x: Any, bad: Any, message: str, size: int) -> Any:
 
 def reshape(xp: Any, x: Any, shape: Any, copy: Any) -> Any:
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    n, known = prod(x.shape[1:]), prod(s for s in shape if s != -1)
+    n, length = prod(x.shape[1:]), prod(s for s in shape if s != -1)
     if (
         shape.count(-1) > 1
-        or (-1 in shape and not known)
-        or (n % known if -1 in shape else n != known)
+        or (-1 in shape and not length)
+        or (n % length if -1 in shape else n != length)
     ):
         raise ValueError(
             f"reshape: an array of shape {tuple(x.shape[1:])} cannot take the shape {shape}"
         )
-    shape = tuple(n // known if s == -1 else s for s in shape)
-    return (
-        xp.reshape(x, (x.shape[0], *shape))
-        if copy is None
-        else xp.reshape(x, (x.shape[0], *shape), copy=copy)
-    )
+    shape = tuple(n // length if s == -1 else s for s in shape)
+    return xp.reshape(x, (x.shape[0], *shape), **({} if copy is None else {"copy": copy}))
 
 
 def expand_dims(xp: Any, x: Any, axis: Any) -> Any:
@@ -141,17 +139,12 @@ def meshgrid(xp: Any, arrays: Sequence[Any], indexing: str, size: int) -> list[A
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[:2] = 1, 0
-    lengths = [prod(x.shape[1:]) for x in arrays]
-    shape = [size] + [0] * len(arrays)
-    for axis, n in zip(order, lengths, strict=True):
-        shape[axis + 1] = n
-    return [
-        xp.broadcast_to(
-            xp.reshape(x, (x.shape[0], *(n if a == axis else 1 for a in range(len(arrays))))),
-            tuple(shape),
-        )
-        for x, axis, n in zip(arrays, order, lengths, strict=True)
-    ]
+    lines = []
+    for x, axis in zip(arrays, order, strict=True):
+        shape = [1] * len(arrays)
+        shape[axis] = prod(x.shape[1:])
+        lines.append(xp.reshape(x, (x.shape[0], *shape)))
+    return broadcast_arrays(xp, lines, size)
 
 
 # ----- joining and repeating -----
@@ -199,11 +192,10 @@ def linspace(
     arrays = [x for x in (start, stop) if hasattr(x, "shape")]
     device = xp.device_of(arrays[0]) if device is None else device
     default = xp.linspace(0.0, 1.0, 1, device=device).dtype  # the integer dtype
-    inner = xp.result_type(
-        *(default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays)
-    )
+    dtypes = [default if xp.isdtype(x.dtype, "integral") else x.dtype for x in arrays]
     if isinstance(start, complex) or isinstance(stop, complex):
-        inner = xp.result_type(inner, xp.complex64)
+        dtypes.append(xp.complex64)
+    inner = xp.result_type(*dtypes)
     start, stop = (
         xp.expand_dims(xp.asarray(x, dtype=inner, device=device), axis=1)
         if hasattr(x, "shape")
@@ -223,20 +215,19 @@ def linspace(
 # ----- along an axis, or over the flattened array -----
 
 
+def reduced(
+    xp: Any, reduce: Callable[..., Any], x: Any, axis: Any, keepdims: bool, **more: Any
+) -> Any:
+    """Reduce along an axis, or without one each flattened example."""
+    if axis is not None:
+        axis = behind_batch(axis, len(x.shape) - 1)
+        return reduce(x, axis=axis, keepdims=keepdims, **more)
+    results = reduce(flat(xp, x), axis=1, **more)
+    return xp.reshape(results, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else results
+
+
 def extremal_index(name: str) -> Any:
-    """Make the rule of argmax or argmin."""
-
-    def index(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-        if axis is not None:
-            return getattr(xp, name)(
-                x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims
-            )
-        indices = getattr(xp, name)(flat(xp, x), axis=1)
-        return (
-            xp.reshape(indices, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else indices
-        )
-
-    return index
+    return lambda xp, x, axis, keepdims: reduced(xp, getattr(xp, name), x, axis, keepdims)
 
 
 def scan(name: str) -> Any:
@@ -276,20 +267,19 @@ def searchsorted(xp: Any, x1: Any, x2: Any, side: str, sorter: Any, size: int, b
         x1 = xp.take_along_axis(whole(xp, x1, size), whole(xp, sorter, size), axis=1)
     if not hasattr(x2, "shape"):
         x2 = xp.asarray([x2], dtype=x1.dtype, device=xp.device_of(x1))
-    wanted, n = whole(xp, flat(xp, x2), size), x1.shape[1]
+    targets, n = whole(xp, flat(xp, x2), size), x1.shape[1]
     real = xp.isdtype(x1.dtype, "real floating")
-    count = xp.zeros(wanted.shape, dtype=index_dtype(xp, xp.device_of(x1)), device=xp.device_of(x1))
+    count = xp.zeros(
+        targets.shape, dtype=index_dtype(xp, xp.device_of(x1)), device=xp.device_of(x1)
+    )
     step = 1 << n.bit_length()
     while step := step // 2:
         more = count + step
         value = xp.take_along_axis(x1, xp.where(more <= n, more - 1, 0), axis=1)
-        before = value < wanted if side == "left" else value <= wanted
+        before = value < targets if side == "left" else value <= targets
         if real:  # nan sorts last
-            before = (
-                before | (xp.isnan(wanted) & ~xp.isnan(value))
-                if side == "left"
-                else before | xp.isnan(wanted)
-            )
+            last = xp.isnan(targets)
+            before = before | (last & ~xp.isnan(value) if side == "left" else last)
         count = xp.where((more <= n) & before, more, count)
     return xp.reshape(count, (size, *x2.shape[1:]))
 
@@ -336,14 +326,11 @@ def _entries(key: Any, batched: Any) -> tuple[tuple[Any, ...], tuple[bool, ...]]
     return (key, batched["key"]) if type(key) is tuple else ((key,), (batched["key"],))
 
 
-def places(
-    xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any
-) -> tuple[Any, int, bool]:
-    """The places that a key with arrays selects, and how they are laid out.
+def places(xp: Any, key: Any, own: Sequence[bool], shape: Shape, device: Any) -> tuple[Any, int]:
+    """The places that a key with arrays selects, and the number of leading axes that they index.
 
-    Returns the places, the number of leading axes that they index, and whether the batch is their
-    first axis. The key is applied to an array of element numbers, so that it has the library's own
-    meaning.
+    The batch is their first axis if a part of the key is batched. The key is applied to an array of
+    element numbers, so that it has the library's own meaning.
     """
     if any(mine and is_mask(xp, k) for k, mine in zip(key, own, strict=True)):
         refused("indexing with a mask", "Use where(), or multiply by the mask.")(xp)
@@ -361,17 +348,11 @@ def places(
     axes = len(lead) or len(shape)
     numbers = xp.reshape(xp.arange(prod(shape[:axes]), device=device), shape[:axes])
     if lead:
-        return xp.getitem(numbers, lead), axes, any(own)
+        return xp.getitem(numbers, lead), axes
     selected = xp.getitem(numbers, key)
-    return (
-        (
-            xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
-            if any(own)
-            else selected
-        ),
-        axes,
-        any(own),
-    )
+    if any(own):
+        selected = xp.moveaxis(selected, _batch_axis(split_key(xp, key, len(shape))), 0)
+    return selected, axes
 
 
 def _batch_axis(key: Sequence[Any]) -> int:
@@ -388,11 +369,11 @@ def getitem(xp: Any, x: Any, key: Any, size: int, batched: Any) -> Any:
     if not any(own) and is_basic(key):
         return xp.getitem(x, (slice(None), *entries))
     shape = tuple(x.shape[1:])
-    index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
+    index, axes = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
     if not batched["x"]:
         part = xp.take(xp.reshape(x, (n, *rest)), xp.reshape(index, (-1,)), axis=0)
-    elif not mine:
+    elif not any(own):
         part = xp.take(xp.reshape(x, (size, n, *rest)), xp.reshape(index, (-1,)), axis=1)
         return xp.reshape(part, (size, *index.shape, *rest))
     else:
@@ -415,9 +396,9 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
     array = hasattr(value, "shape")
     if not any(own) and is_basic(key):
         key = (slice(None), *entries)
-        return xp.setitem(
-            x, key, _value_for(xp, value, len(xp.getitem(x, key).shape) - 1) if array else value
-        )
+        if array:
+            value = _value_for(xp, value, len(xp.getitem(x, key).shape) - 1)
+        return xp.setitem(x, key, value)
     shape = tuple(x.shape[1:])
     mask = entries[0] if len(entries) == 1 and is_mask(xp, entries[0]) else None
     if mask is not None and own[0]:
@@ -427,16 +408,15 @@ def setitem(xp: Any, x: Any, key: Any, value: Any, size: int, batched: Any) -> A
             xp.moveaxis(x, 0, -1), mask, xp.moveaxis(value, 0, -1) if array else value
         )
         return xp.moveaxis(written, -1, 0)
-    index, axes, mine = places(xp, entries, own, shape, xp.device_of(x))
+    index, axes = places(xp, entries, own, shape, xp.device_of(x))
     n, rest = prod(shape[:axes]), shape[axes:]
     if rest:  # write single elements, which every library supports
         inner = xp.reshape(xp.arange(prod(rest), dtype=index.dtype, device=xp.device_of(x)), rest)
         index = xp.reshape(index, (*index.shape, *(1,) * len(rest))) * prod(rest) + inner
-    index = index + counted(xp, size, len(index.shape) + (not mine), n * prod(rest), index)
+    index = index + counted(xp, size, len(index.shape) + (not any(own)), n * prod(rest), index)
     if array:
-        value = xp.reshape(
-            xp.broadcast_to(_value_for(xp, value, len(index.shape) - 1), index.shape), (-1,)
-        )
+        value = _value_for(xp, value, len(index.shape) - 1)
+        value = xp.reshape(xp.broadcast_to(value, index.shape), (-1,))
     return xp.reshape(xp.setitem(xp.reshape(x, (-1,)), xp.reshape(index, (-1,)), value), x.shape)
 
 
@@ -484,7 +464,7 @@ def unindex(xp: Any, values: Any, key: Any, shape: Shape, size: int, batched: An
             return xp.unindex(values, (slice(None), *entries), (size, *shape))
         key = key if sole_mask(xp, key) is not None else split_key(xp, key, len(shape))
         return xp.moveaxis(xp.unindex(xp.moveaxis(values, 0, -1), key, (*shape, size)), -1, 0)
-    index, axes, _ = places(xp, entries, own, shape, xp.device_of(values))
+    index, axes = places(xp, entries, own, shape, xp.device_of(values))
     n, rest = prod(shape[:axes]), shape[axes:]
     index = xp.reshape(index + counted(xp, size, len(index.shape), n, index), (-1,))
     rows = xp.reshape(whole(xp, values, size), (index.shape[0], *rest))

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ..registry import behind_batch
-from .batching import aligned, flat, padded, whole
+from .batching import aligned, padded, reduced, whole
 
 
 def matmul(xp: Any, x1: Any, x2: Any, batched: Any) -> Any:
@@ -139,9 +139,4 @@ def adjugate_tangent(xp: Any, x: Any, dx: Any, size: int) -> Any:
 
 
 def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
-    if axis is not None:
-        return xp.linalg.vector_norm(
-            x, axis=behind_batch(axis, len(x.shape) - 1), keepdims=keepdims, ord=ord
-        )
-    norms = xp.linalg.vector_norm(flat(xp, x), axis=1, ord=ord)
-    return xp.reshape(norms, (x.shape[0], *(1,) * (len(x.shape) - 1))) if keepdims else norms
+    return reduced(xp, xp.linalg.vector_norm, x, axis, keepdims, ord=ord)

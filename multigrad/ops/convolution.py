@@ -36,10 +36,6 @@ def _of_batches(xp: Any, x1: Any, x2: Any, mode: str) -> Any:
     return xp.matmul(_windows(xp, x1, length), x2[:, :, None])[:, :, 0]
 
 
-def _batched(xp: Any, x1: Any, x2: Any, mode: str) -> Any:
-    return _of_batches(xp, x1, x2, mode)
-
-
 def _one(xp: Any, x1: Any, x2: Any, mode: str) -> Any:
     return _of_batches(xp, x1[None, :], x2[None, :], mode)[0, :]
 
@@ -58,7 +54,7 @@ multilinear(
     "convolution(x1, x2, /, mode)",
     x1=_x1_vjp,
     x2=_x2_vjp,
-    batching=_batched,
+    batching=_of_batches,
     chapter="kernels",
     forward={
         "*": _one,

@@ -17,25 +17,29 @@ from .manipulation import broadcast_to_vjp
 nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)",
                   doc="Evenly spaced numbers with a given step.",
                   about=About(example="3"))
-nondifferentiable("empty(shape, *, dtype=None, device=None)", doc="An uninitialized array.")
-nondifferentiable("empty_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An uninitialized array with the shape and dtype of `x`.")
 nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
                   doc="Ones on the k-th diagonal, zeros elsewhere.",
                   about=About(example="2"))
 nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)",
                   doc="An array that shares the memory of an array of any library.")
-nondifferentiable("ones(shape, *, dtype=None, device=None)", doc="An array of ones.",
-                  about=About(example="(1, 2)"))
-nondifferentiable("ones_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array of ones with the shape and dtype of `x`.",
-                  about=About(example="P"))
-nondifferentiable("zeros(shape, *, dtype=None, device=None)", doc="An array of zeros.",
-                  about=About(example="2"))
-nondifferentiable("zeros_like(x, /, *, dtype=None, device=None)", batching="elementwise",
-                  doc="An array of zeros with the shape and dtype of `x`.",
-                  about=About(example="P"))
 # fmt: on
+
+for _name, _what, _shape, _like in (
+    ("empty", "An uninitialized array", "", ""),
+    ("ones", "An array of ones", "(1, 2)", "P"),
+    ("zeros", "An array of zeros", "2", "P"),
+):
+    nondifferentiable(
+        f"{_name}(shape, *, dtype=None, device=None)",
+        doc=f"{_what}.",
+        about=About(example=_shape),
+    )
+    nondifferentiable(
+        f"{_name}_like(x, /, *, dtype=None, device=None)",
+        batching="elementwise",
+        doc=f"{_what} with the shape and dtype of `x`.",
+        about=About(example=_like),
+    )
 
 # Only an array has a gradient; asarray accepts other objects too.
 linear(
@@ -77,14 +81,9 @@ def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
             f"full_like: converting a fill_value of dtype {fill_value.dtype} to the dtype of x, "
             f"{x.dtype}, would lose information; choose the dtype of the result with dtype=."
         )
-    return full(
-        xp,
-        x.shape,
-        fill_value,
-        x.dtype if dtype is None else dtype,
-        getattr(x, "device", None) if device is None else device,
-        "full_like",
-    )
+    dtype = x.dtype if dtype is None else dtype
+    device = getattr(x, "device", None) if device is None else device
+    return full(xp, x.shape, fill_value, dtype, device, "full_like")
 
 
 # fmt: off
@@ -107,11 +106,8 @@ def linspace_vjp(
     both, broadcast against each other.
     """
     weights = xp.linspace(*start, num, dtype=g.dtype, device=device, endpoint=endpoint)
-    return broadcast_to_vjp(
-        xp,
-        xp.sum(g * xp.reshape(weights, (num,) + (1,) * (len(g.shape) - 1)), axis=0, dtype=g.dtype),
-        shape,
-    )
+    weights = xp.reshape(weights, (num,) + (1,) * (len(g.shape) - 1))
+    return broadcast_to_vjp(xp, xp.sum(g * weights, axis=0, dtype=g.dtype), shape)
 
 
 linear(

@@ -16,24 +16,26 @@ from typing import Any
 
 from ..errors import GradientError
 from ..registry import About, define
-from .kernels import is_complex
+from .kernels import alike, conj
 
 # ----- What the rules share -----
 
 
 def adjoint(xp: Any, x: Any) -> Any:
     """The conjugate transpose of each matrix."""
-    x = xp.matrix_transpose(x)
-    return xp.conj(x) if is_complex(xp, x.dtype) else x
+    return conj(xp, xp.matrix_transpose(x))
+
+
+def times_diagonal(xp: Any, x: Any, d: Any) -> Any:
+    """x diag(d): the columns of each matrix times the elements of a vector."""
+    return x * alike(xp, d, x)[..., None, :]
 
 
 def hermitian(xp: Any, x: Any) -> Any:
-    """The Hermitian part of each matrix."""
     return (x + adjoint(xp, x)) / 2
 
 
 def skew(xp: Any, x: Any) -> Any:
-    """The skew-Hermitian part of each matrix."""
     return (x - adjoint(xp, x)) / 2
 
 
@@ -92,7 +94,6 @@ define(
     batching="leading",
     x=cholesky_vjp,
     jvp=cholesky_jvp,
-    chapter="linalg",
     doc="The lower triangle L with L L^H = x, or the upper triangle U with U^H U = x, of each "
     "positive definite Hermitian matrix x.",
     about=About(
@@ -124,6 +125,11 @@ def leading_square(xp: Any, R: Any) -> Any:
     return xp.where(singular, nan, square)
 
 
+def difference(x: Any, y: Any) -> Any:
+    """x - y, where one of them may be None for 0."""
+    return x if y is None else -y if x is None else x - y
+
+
 def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
     """(g_Q + Q H) R^-H, where H is Hermitian with the upper triangle of g_R R^H - Q^H g_Q.
 
@@ -134,19 +140,18 @@ def qr_vjp(xp: Any, g_Q: Any, g_R: Any, x_shape: Any, Q: Any, R: Any, mode: Any)
     """
     refuse_complete(x_shape, mode)
     g_R = None if g_R is None else xp.triu(g_R)  # as in cholesky_vjp
+    from_R = None if g_R is None else g_R @ adjoint(xp, R)
+    from_Q = None if g_Q is None else adjoint(xp, Q) @ g_Q
     if x_shape[-2] < x_shape[-1]:
-        return wide_qr_vjp(xp, g_Q, g_R, Q, R)
-    inner = None if g_R is None else g_R @ adjoint(xp, R)
-    if g_Q is not None:
-        product = adjoint(xp, Q) @ g_Q
-        inner = -product if inner is None else inner - product
+        return wide_qr_vjp(xp, g_R, difference(from_Q, from_R), Q, R)
+    inner = difference(from_R, from_Q)
     upper = xp.triu(inner)
     inner = xp.where(on_diagonal(xp, inner), hermitian(xp, inner), upper + adjoint(xp, upper))
     total = Q @ inner if g_Q is None else g_Q + Q @ inner
     return solve_right(xp, total, leading_square(xp, R))
 
 
-def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
+def wide_qr_vjp(xp: Any, g_R: Any, y: Any, Q: Any, R: Any) -> Any:
     """Q (g_R + (K R1^-H, 0)): only the leading square part R1 of R determines Q.
 
     K is the lower triangle of Y - Y^H, Y = Q^H g_Q - g_R R^H, with the imaginary part of Y on its
@@ -155,11 +160,7 @@ def wide_qr_vjp(xp: Any, g_Q: Any, g_R: Any, Q: Any, R: Any) -> Any:
     implementation", 2020.
     """
     m = R.shape[-2]
-    inner = None if g_Q is None else adjoint(xp, Q) @ g_Q
-    if g_R is not None:
-        product = g_R @ adjoint(xp, R)
-        inner = -product if inner is None else inner - product
-    square = solve_right(xp, 2 * lower_half(xp, skew(xp, inner)), leading_square(xp, R))
+    square = solve_right(xp, 2 * lower_half(xp, skew(xp, y)), leading_square(xp, R))
     rest = xp.zeros((*R.shape[:-1], R.shape[-1] - m), dtype=R.dtype, device=xp.device_of(R))
     square = xp.concat([square, rest], axis=-1)
     return Q @ (square if g_R is None else g_R + square)
@@ -171,10 +172,7 @@ def qr_jvp(xp: Any, t: Any, x_shape: Any, Q: Any, R: Any, mode: Any) -> Any:
     It is the sum of a skew-Hermitian matrix, for Q, and an upper triangular one, for R.
     """
     refuse_complete(x_shape, mode)
-    b = adjoint(
-        xp,
-        xp.linalg.solve(adjoint(xp, leading_square(xp, R)), adjoint(xp, t[..., :, : Q.shape[-1]])),
-    )
+    b = solve_right(xp, t[..., :, : Q.shape[-1]], adjoint(xp, leading_square(xp, R)))
     inner = adjoint(xp, Q) @ b
     lower = xp.tril(inner, k=-1)
     turn = xp.where(on_diagonal(xp, inner), skew(xp, inner), lower - adjoint(xp, lower))
@@ -191,7 +189,6 @@ define(
     materialize=False,
     x=qr_vjp,
     jvp=qr_jvp,
-    chapter="linalg",
     doc="Orthonormal columns Q and an upper triangle R with Q R = x. With mode='complete' and "
     "more rows than columns there is no gradient.",
     about=About(

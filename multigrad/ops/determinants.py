@@ -39,11 +39,9 @@ def _pivots(xp: Any, x: Any) -> Any:
 
 def det(xp: Any, x: Any) -> Any:
     _check_square("linalg.det", x)
-    return (
-        xp.prod(_pivots(xp, x), axis=-1)
-        if x.shape[-1]
-        else xp.ones(x.shape[:-2], dtype=x.dtype, device=xp.device_of(x))
-    )
+    if not x.shape[-1]:
+        return xp.ones(x.shape[:-2], dtype=x.dtype, device=xp.device_of(x))
+    return xp.prod(_pivots(xp, x), axis=-1)
 
 
 def slogdet(xp: Any, x: Any) -> Any:
@@ -77,14 +75,14 @@ def slogdet_vjp(xp: Any, g_sign: Any, g_logabsdet: Any, x: Any, sign: Any) -> An
 
 
 def slogdet_jvp(xp: Any, t: Any, x: Any, sign: Any) -> tuple[Any, Any]:
-    moved = xp.sum(xp.matrix_transpose(xp.linalg.inv(x)) * t, axis=(-2, -1))
+    trace = xp.sum(xp.matrix_transpose(xp.linalg.inv(x)) * t, axis=(-2, -1))
     if is_complex(xp, x.dtype):
-        return sign * imaginary(xp, xp.imag(moved), x.dtype), xp.real(moved)
-    return xp.zeros_like(sign), moved
+        return sign * imaginary(xp, xp.imag(trace), x.dtype), xp.real(trace)
+    return xp.zeros_like(sign), trace
 
 
 # fmt: off
-define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": det},
+define("linalg.det(x, /)", batching="leading", forward={"*": det},
        x=lambda xp, g, x: g[..., None, None] * adjoint(xp, xp.adjugate(x)),
        jvp=lambda xp, t, x: xp.sum(xp.matrix_transpose(xp.adjugate(x)) * t, axis=(-2, -1)),
        doc="The determinant of each square matrix. The first two derivatives are exact at "
@@ -92,7 +90,7 @@ define("linalg.det(x, /)", batching="leading", chapter="linalg", forward={"*": d
            "by 3.",
        about=About(gradient={"x": "g * ans * matrix_transpose(linalg.inv(x))"},
                    at="exact for singular matrices too", arrays="square matrices (..., M, M)"))
-define("linalg.slogdet(x, /)", batching="leading", chapter="linalg", outputs=("sign", "logabsdet"),
+define("linalg.slogdet(x, /)", batching="leading", outputs=("sign", "logabsdet"),
        materialize=False, forward={"*": slogdet}, x=slogdet_vjp, jvp=slogdet_jvp,
        doc="The sign of each determinant (the phase, if it is complex) and the logarithm of its "
            "modulus. A singular matrix has no gradient.",
@@ -155,9 +153,8 @@ def _by_inverse(xp: Any, x: Any) -> Any:
     d = xp.linalg.det(x)
     size, limits = xp.abs(d), xp.finfo(x.dtype)
     # below this bound digits are lost; above it, the elements of the adjugate may still be finite
-    if not xp.truth(
-        xp.all((size > float(limits.smallest_normal) / float(limits.eps)) & xp.isfinite(size))
-    ):
+    least = float(limits.smallest_normal) / float(limits.eps)
+    if not xp.truth(xp.all((size > least) & xp.isfinite(size))):
         return None
     try:
         inverse = xp.linalg.inv(x)
@@ -165,11 +162,9 @@ def _by_inverse(xp: Any, x: Any) -> Any:
         # the library finds it exactly singular, though rounding leaves a nonzero determinant
         return None
     condition = xp.linalg.matrix_norm(x) * xp.linalg.matrix_norm(inverse)
-    return (
-        d[..., None, None] * inverse
-        if xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25))
-        else None
-    )
+    if not xp.truth(xp.all(condition < epsilon(xp, x.dtype) ** -0.25)):
+        return None
+    return d[..., None, None] * inverse
 
 
 def adjugate_tangent(xp: Any, x: Any, dx: Any) -> Any:

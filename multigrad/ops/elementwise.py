@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..registry import About, define, elementwise, linear, nondifferentiable
-from .kernels import LN2, LN10, alike, imaginary, is_complex, is_floating, unit
+from .kernels import LN2, LN10, Number, alike, imaginary, is_complex, is_floating, unit
 
 INF = math.inf
 
@@ -71,13 +71,11 @@ def _limit(xp: Any, x: Any, name: str, b: Any, whole: bool) -> Any:
     else:
         fits = not isinstance(b, bool) and isinstance(b, int if whole else (int, float))
     if not fits:
-        given = f"has dtype {b.dtype}" if hasattr(b, "dtype") else f"is {b!r}"
+        bound = f"{name} has dtype {b.dtype}" if hasattr(b, "dtype") else f"{name} is {b!r}"
+        cure = "x first, x.astype(float)" if whole else f"{name} first, as by astype()"
         raise TypeError(
-            "clip: the bounds must be "
-            + ("integers where x is one" if whole else "real numbers where x is one")
-            + f" ({x.dtype}), but {name} {given}; convert "
-            + ("x first, x.astype(float), " if whole else f"{name} first, as by astype(), ")
-            + "or call numpy.clip, which promotes"
+            f"clip: the bounds must be {'integers' if whole else 'real numbers'} where x is one "
+            f"({x.dtype}), but {bound}; convert {cure}, or call numpy.clip, which promotes"
         )
     if whole and type(b) is int:
         limits = xp.iinfo(x.dtype)
@@ -189,20 +187,21 @@ elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
 # fmt: on
 
 
-def _softmax_weight(xp: Any, x: Any, other: Any) -> Any:
+def softmax_weight(xp: Any, x: Any, other: Any, scale: Number | None = None) -> Any:
     """exp(x) / (exp(x) + exp(other)), with full relative precision and without overflow.
 
     Both hold for derivatives of any order. If both are the same infinity, the weight is that of
-    equal finite numbers, 1/2; PyTorch gives nan.
+    equal finite numbers, 1/2; PyTorch gives nan. `scale` multiplies the exponents.
     """
     same = xp.isinf(x) & (x == other)
-    return xp.exp(-xp.logaddexp(0.0, xp.where(same, 0.0, other) - xp.where(same, 0.0, x)))
+    apart = xp.where(same, 0.0, other) - xp.where(same, 0.0, x)  # exact where they are close
+    return xp.exp(-xp.logaddexp(0.0, apart if scale is None else xp.scaled(apart, scale)))
 
 
 elementwise(
     "logaddexp(x1, x2, /)",
-    x1=lambda xp, x1, x2: _softmax_weight(xp, x1, x2),
-    x2=lambda xp, x1, x2: _softmax_weight(xp, x2, x1),
+    x1=lambda xp, x1, x2: softmax_weight(xp, x1, x2),
+    x2=lambda xp, x1, x2: softmax_weight(xp, x2, x1),
     doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.",
     about=About(gradient={"x1": "g * exp(x1 - ans)", "x2": "g * exp(x2 - ans)"}),
 )
@@ -240,9 +239,9 @@ def atan_vjp(xp: Any, g: Any, x: Any) -> Any:
 
 
 def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
-    return (
-        g / -(x - 1) / (x - -1) if is_complex(xp, x.dtype) else g / xp.difference_of_squares(1.0, x)
-    )
+    if is_complex(xp, x.dtype):
+        return g / -(x - 1) / (x - -1)
+    return g / xp.difference_of_squares(1.0, x)
 
 
 # fmt: off
@@ -304,11 +303,9 @@ def abs_vjp(xp: Any, g: Any, x: Any) -> Any:
 
 
 def abs_jvp(xp: Any, t: Any, x: Any) -> Any:
-    return (
-        xp.real(xp.conj(unit(xp, x, xp.abs(x))) * t)
-        if is_complex(xp, x.dtype)
-        else abs_vjp(xp, t, x)
-    )
+    if is_complex(xp, x.dtype):
+        return xp.real(xp.conj(unit(xp, x, xp.abs(x))) * t)
+    return abs_vjp(xp, t, x)
 
 
 def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
@@ -321,9 +318,8 @@ def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
     if not is_complex(xp, x.dtype):
         return xp.zeros_like(g)
     r = xp.abs(x)
-    return (g - ans * alike(xp, xp.real(xp.conj(ans) * g), ans)) / alike(
-        xp, xp.where(r == 0, INF, r), ans
-    )
+    r = alike(xp, xp.where(r == 0, INF, r), ans)
+    return (g - ans * alike(xp, xp.real(xp.conj(ans) * g), ans)) / r
 
 
 # fmt: off
@@ -418,19 +414,16 @@ elementwise(
 
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
 
-# fmt: off
-elementwise("ceil(x, /)", x=0,
-            doc="The smallest integer not below each element. The gradient is 0.",
-            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
-elementwise("floor(x, /)", x=0,
-            doc="The largest integer not above each element. The gradient is 0.",
-            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype"))
-elementwise("round(x, /)", x=0, doc="The nearest integer, halves to even. The gradient is 0.",
-            about=About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype",
-                        numpy_keywords=True))
-elementwise("trunc(x, /)", x=0, doc="The integer part of each element. The gradient is 0.",
-            about=About(example="mg.asarray([-1.6, 1.6])", dtypes="any numeric dtype"))
-# fmt: on
+_STEPS = About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype")
+_TRUNC = replace(_STEPS, example="mg.asarray([-1.6, 1.6])")
+
+for _name, _doc, _about in (
+    ("ceil", "The smallest integer not below each element.", _STEPS),
+    ("floor", "The largest integer not above each element.", _STEPS),
+    ("round", "The nearest integer, halves to even.", replace(_STEPS, numpy_keywords=True)),
+    ("trunc", "The integer part of each element.", _TRUNC),
+):
+    elementwise(f"{_name}(x, /)", x=0, doc=f"{_doc} The gradient is 0.", about=_about)
 
 # ----- no gradient -----
 
@@ -438,91 +431,50 @@ _OF_BITS = About(
     example="mg.asarray([6, 5]), mg.asarray([3, 1])", dtypes="integer or boolean dtypes"
 )
 _TRUTH = About(returns="booleans")
-_OF_INF = About(example="mg.asarray([1.0, mg.inf])", returns="booleans")
+_OF_INF = replace(_TRUTH, example="mg.asarray([1.0, mg.inf])")
 _LOGICAL = About(
     example="mg.asarray([True, True]), mg.asarray([True, False])",
     dtypes="boolean dtypes",
     returns="booleans",
 )
 
-for _signature, _operator, _doc, _about in (
-    (
-        "bitwise_and(x1, x2, /)",
-        "and",
-        "The bitwise AND of each pair of integers or booleans.",
-        _OF_BITS,
-    ),
-    (
-        "bitwise_invert(x, /)",
-        "invert",
-        "Each element with every bit inverted.",
-        replace(_OF_BITS, example="mg.asarray([0, 5])"),
-    ),
-    (
-        "bitwise_left_shift(x1, x2, /)",
-        "lshift",
-        "The bits of x1 shifted to the left by x2.",
-        _OF_BITS,
-    ),
-    (
-        "bitwise_or(x1, x2, /)",
-        "or",
-        "The bitwise OR of each pair of integers or booleans.",
-        _OF_BITS,
-    ),
-    (
-        "bitwise_right_shift(x1, x2, /)",
-        "rshift",
-        "The bits of x1 shifted to the right by x2.",
-        _OF_BITS,
-    ),
-    (
-        "bitwise_xor(x1, x2, /)",
-        "xor",
-        "The bitwise XOR of each pair of integers or booleans.",
-        _OF_BITS,
-    ),
-    ("equal(x1, x2, /)", "eq", "Whether the elements of each pair are equal.", _TRUTH),
-    (
-        "floor_divide(x1, x2, /)",
-        "floordiv",
-        "The largest integer not above the quotient of each pair of elements.",
-        None,
-    ),
-    ("greater(x1, x2, /)", "gt", "Whether x1 is greater than x2.", _TRUTH),
-    ("greater_equal(x1, x2, /)", "ge", "Whether x1 is at least x2.", _TRUTH),
-    ("isfinite(x, /)", "", "Whether each element is neither infinite nor nan.", _OF_INF),
-    ("isinf(x, /)", "", "Whether each element is infinite.", _OF_INF),
-    (
-        "isnan(x, /)",
-        "",
-        "Whether each element is nan.",
-        replace(_TRUTH, example="mg.asarray([1.0, mg.nan])"),
-    ),
-    ("less(x1, x2, /)", "lt", "Whether x1 is less than x2.", _TRUTH),
-    ("less_equal(x1, x2, /)", "le", "Whether x1 is at most x2.", _TRUTH),
-    ("logical_and(x1, x2, /)", "", "Whether both booleans of each pair are true.", _LOGICAL),
-    (
-        "logical_not(x, /)",
-        "",
-        "The negation of each boolean.",
-        replace(_LOGICAL, example="mg.asarray([True, False])"),
-    ),
-    ("logical_or(x1, x2, /)", "", "Whether at least one boolean of each pair is true.", _LOGICAL),
-    ("logical_xor(x1, x2, /)", "", "Whether exactly one boolean of each pair is true.", _LOGICAL),
-    (
-        "nextafter(x1, x2, /)",
-        "",
-        "The next number after x1 in the direction of x2.",
-        About(example="mg.asarray([1.0]), 2.0"),
-    ),
-    ("not_equal(x1, x2, /)", "ne", "Whether the elements of each pair differ.", _TRUTH),
-    (
-        "signbit(x, /)",
-        "",
-        "Whether the sign bit of each element is set.",
-        replace(_TRUTH, example="mg.asarray([-2.0, 3.0])"),
-    ),
+# fmt: off
+for _signature, _operator, _about, _doc in (
+    ("bitwise_and(x1, x2, /)", "and", _OF_BITS,
+     "The bitwise AND of each pair of integers or booleans."),
+    ("bitwise_invert(x, /)", "invert", replace(_OF_BITS, example="mg.asarray([0, 5])"),
+     "Each element with every bit inverted."),
+    ("bitwise_left_shift(x1, x2, /)", "lshift", _OF_BITS,
+     "The bits of x1 shifted to the left by x2."),
+    ("bitwise_or(x1, x2, /)", "or", _OF_BITS,
+     "The bitwise OR of each pair of integers or booleans."),
+    ("bitwise_right_shift(x1, x2, /)", "rshift", _OF_BITS,
+     "The bits of x1 shifted to the right by x2."),
+    ("bitwise_xor(x1, x2, /)", "xor", _OF_BITS,
+     "The bitwise XOR of each pair of integers or booleans."),
+    ("equal(x1, x2, /)", "eq", _TRUTH, "Whether the elements of each pair are equal."),
+    ("floor_divide(x1, x2, /)", "floordiv", About(),
+     "The largest integer not above the quotient of each pair of elements."),
+    ("greater(x1, x2, /)", "gt", _TRUTH, "Whether x1 is greater than x2."),
+    ("greater_equal(x1, x2, /)", "ge", _TRUTH, "Whether x1 is at least x2."),
+    ("isfinite(x, /)", "", _OF_INF, "Whether each element is neither infinite nor nan."),
+    ("isinf(x, /)", "", _OF_INF, "Whether each element is infinite."),
+    ("isnan(x, /)", "", replace(_TRUTH, example="mg.asarray([1.0, mg.nan])"),
+     "Whether each element is nan."),
+    ("less(x1, x2, /)", "lt", _TRUTH, "Whether x1 is less than x2."),
+    ("less_equal(x1, x2, /)", "le", _TRUTH, "Whether x1 is at most x2."),
+    ("logical_and(x1, x2, /)", "", _LOGICAL, "Whether both booleans of each pair are true."),
+    ("logical_not(x, /)", "", replace(_LOGICAL, example="mg.asarray([True, False])"),
+     "The negation of each boolean."),
+    ("logical_or(x1, x2, /)", "", _LOGICAL,
+     "Whether at least one boolean of each pair is true."),
+    ("logical_xor(x1, x2, /)", "", _LOGICAL,
+     "Whether exactly one boolean of each pair is true."),
+    ("nextafter(x1, x2, /)", "", About(example="mg.asarray([1.0]), 2.0"),
+     "The next number after x1 in the direction of x2."),
+    ("not_equal(x1, x2, /)", "ne", _TRUTH, "Whether the elements of each pair differ."),
+    ("signbit(x, /)", "", replace(_TRUTH, example="mg.asarray([-2.0, 3.0])"),
+     "Whether the sign bit of each element is set."),
 ):
     nondifferentiable(
         _signature,
@@ -532,3 +484,4 @@ for _signature, _operator, _doc, _about in (
         forward={"*": signbit} if _signature.startswith("signbit") else None,
         about=_about,
     )
+# fmt: on

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..registry import About, behind_batch, linear, nondifferentiable
 from .kernels import alike
+from .keys import along
 
 Shape = tuple[int, ...]
 
@@ -32,24 +33,15 @@ INVERSE = {"fft": "ifft", "ifft": "fft"}
 # ----- Lengths -----
 
 
-def _along(axis: int, ndim: int, part: slice) -> Any:
-    """The key that selects a part of one axis."""
-    return (slice(None),) * (axis % ndim) + (part, ...)
-
-
 def _fit(xp: Any, x: Any, n: int, axis: int) -> Any:
     """Trim `x`, or pad it with zeros, to length n."""
     shape = x.shape
     m, axis = shape[axis], axis % len(shape)
+    if m == n:
+        return x
     if m > n:
-        return x[_along(axis, len(shape), slice(0, n))]
-    return (
-        x
-        if m == n
-        else xp.unindex(
-            x, _along(axis, len(shape), slice(0, m)), (*shape[:axis], n, *shape[axis + 1 :])
-        )
-    )
+        return x[along(axis, 0, n)]
+    return xp.unindex(x, along(axis, 0, m), (*shape[:axis], n, *shape[axis + 1 :]))
 
 
 def _weighted(xp: Any, half: Any, n: int, axis: int, weight: float, dtype: Any) -> Any:
@@ -85,34 +77,55 @@ def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, i
 # ----- Adjoints -----
 
 
-def complex_vjp(xp: Any, g: Any, name: str, x_shape: Shape, axis: int, norm: Any) -> Any:
-    """The adjoint of fft or ifft."""
-    return _fit(
-        xp, getattr(xp.fft, INVERSE[name])(g, axis=axis, norm=DUAL[norm]), x_shape[axis], axis
-    )
+def complex_vjp(inverse: str) -> Any:
+    """Make the adjoint of fft or ifft."""
+
+    def vjp(xp: Any, g: Any, x_shape: Shape, axis: int, norm: Any) -> Any:
+        g = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
+        return _fit(xp, g, x_shape[axis], axis)
+
+    return vjp
 
 
-def to_half_vjp(
-    xp: Any, g: Any, inverse: str, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any
-) -> Any:
-    """The adjoint of rfft or ihfft.
+def to_half_vjp(inverse: str) -> Any:
+    """Make the adjoint of rfft or ihfft.
 
     Half of the gradient of an element of the spectrum belongs to its twin.
     """
-    n = x_shape[axis] if n is None else n
-    g = _weighted(xp, g, n, axis, 0.5, x_dtype)
-    return _fit(
-        xp, getattr(xp.fft, inverse)(g, n=n, axis=axis, norm=DUAL[norm]), x_shape[axis], axis
-    )
+
+    def vjp(
+        xp: Any, g: Any, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any
+    ) -> Any:
+        n = x_shape[axis] if n is None else n
+        g = _weighted(xp, g, n, axis, 0.5, x_dtype)
+        g = getattr(xp.fft, inverse)(g, n=n, axis=axis, norm=DUAL[norm])
+        return _fit(xp, g, x_shape[axis], axis)
+
+    return vjp
 
 
-def from_half_vjp(xp: Any, g: Any, inverse: str, x_shape: Shape, axis: int, norm: Any) -> Any:
-    """The adjoint of irfft or hfft.
+def from_half_vjp(inverse: str) -> Any:
+    """Make the adjoint of irfft or hfft.
 
     An element of the half spectrum also gets the gradient of its twin.
     """
-    half = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
-    return _fit(xp, _weighted(xp, half, g.shape[axis], axis, 2.0, g.dtype), x_shape[axis], axis)
+
+    def vjp(xp: Any, g: Any, x_shape: Shape, axis: int, norm: Any) -> Any:
+        half = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
+        return _fit(xp, _weighted(xp, half, g.shape[axis], axis, 2.0, g.dtype), x_shape[axis], axis)
+
+    return vjp
+
+
+ADJOINTS = {
+    "fft": complex_vjp("ifft"),
+    "ifft": complex_vjp("fft"),
+    "rfft": to_half_vjp("irfft"),
+    "irfft": from_half_vjp("rfft"),
+    "hfft": from_half_vjp("ihfft"),
+    "ihfft": to_half_vjp("hfft"),
+}
+"""The rules of the transforms over one axis."""
 
 
 def several_vjp(
@@ -130,11 +143,9 @@ def several_vjp(
     joined = len(own) > 1 and len({axis for _, _, axis in passes}) == len(passes)
     for (step, n, axis), before in zip(reversed(passes), reversed(shapes), strict=True):
         if step == "rfft":
-            g = to_half_vjp(xp, g, "irfft", n, before, x_dtype, axis, norm)
-        elif step == "irfft":
-            g = from_half_vjp(xp, g, "rfft", before, axis, norm)
-        elif not joined:
-            g = complex_vjp(xp, g, step, before, axis, norm)
+            g = ADJOINTS[step](xp, g, n, before, x_dtype, axis, norm)
+        elif step == "irfft" or not joined:
+            g = ADJOINTS[step](xp, g, before, axis, norm)
         elif (step, axis) == own[-1]:
             g = getattr(xp.fft, INVERSE[step] + "n")(
                 g, axes=tuple(a for _, a in own), norm=DUAL[norm]
@@ -156,7 +167,7 @@ def rfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
     """The first half of the whole spectrum."""
     n = x.shape[axis] if n is None else n
     whole = xp.fft.fft(xp.astype(x, xp.result_type(x.dtype, 1j)), n=n, axis=axis, norm=norm)
-    return whole[_along(axis, len(x.shape), slice(0, n // 2 + 1))]
+    return whole[along(axis % len(x.shape), 0, n // 2 + 1)]
 
 
 def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
@@ -165,7 +176,7 @@ def irfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
     if n < 1:
         raise ValueError(f"fft.irfft: the result would have length {n}; give n, at least 1.")
     half = _fit(xp, x, n // 2 + 1, axis)
-    twins = xp.conj(xp.flip(half[_along(axis, ndim, slice(1, (n + 1) // 2))], axis=axis))
+    twins = xp.conj(xp.flip(half[along(axis % ndim, 1, (n + 1) // 2)], axis=axis))
     return xp.real(xp.fft.ifft(xp.concat([half, twins], axis=axis), axis=axis, norm=norm))
 
 
@@ -194,16 +205,11 @@ def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool | str:
 
 def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
     """Exchange the two halves of an axis; for an odd length, `forth` says which half is longer."""
-    axes = (
-        tuple(range(len(x.shape)))
-        if axes is None
-        else (axes,)
-        if hasattr(axes, "__index__")
-        else tuple(axes)
-    )
-    return xp.roll(
-        x, tuple(x.shape[a] // 2 if forth else -(x.shape[a] // 2) for a in axes), axis=axes
-    )
+    if axes is None:
+        axes = range(len(x.shape))
+    axes = (axes,) if hasattr(axes, "__index__") else tuple(axes)
+    halves = (x.shape[a] // 2 for a in axes)
+    return xp.roll(x, tuple(n if forth else -n for n in halves), axis=axes)
 
 
 def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
@@ -212,111 +218,72 @@ def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) 
     The nonnegative half comes first; a whole spectrum then has the negative frequencies.
     """
     place = xp.arange(n // 2 + 1 if half else n, device=device)
-    floating = xp.asarray(1.0, dtype=dtype, device=device).dtype
-    return (
-        xp.astype(place if half else xp.where(place < (n + 1) // 2, place, place - n), floating)
-        / n
-        / d
-    )
-
-
-def batched_over(name: str) -> Any:
-    """Make the batching rule of a transform over several axes.
-
-    Without `axes` it transforms as many last axes as `s` has lengths, or all axes.
-    """
-
-    def rule(xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
-        ndim = len(x.shape) - 1
-        axes = range(-(ndim if s is None else len(s)), 0) if axes is None else axes
-        return getattr(xp.fft, name)(x, s=s, axes=behind_batch(tuple(axes), ndim), norm=norm)
-
-    return rule
+    if not half:
+        place = xp.where(place < (n + 1) // 2, place, place - n)
+    return xp.astype(place, xp.asarray(1.0, dtype=dtype, device=device).dtype) / n / d
 
 
 # ----- Declarations -----
 
-# fmt: off
-linear("fft.fft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
-       doc="The discrete Fourier transform along an axis.",
-       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "fft", x_shape, axis, norm),
-       about=About(gradient="n ifft(g), for norm='backward'"))
-linear("fft.ifft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
-       doc="The inverse of fft along an axis.", forward={"*": ifft},
-       x=lambda xp, g, x_shape, axis, norm: complex_vjp(xp, g, "ifft", x_shape, axis, norm),
-       about=About(gradient="fft(g) / n, for norm='backward'"))
-# fmt: on
-linear(
-    "fft.rfft(x, /, *, n=None, axis=-1, norm='backward')",
-    batching="axis",
-    doc="The first half of the spectrum of a real signal.",
-    forward={"*": rfft},
-    x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(
-        xp, g, "irfft", n, x_shape, x_dtype, axis, norm
-    ),
-)
-# fmt: off
-linear("fft.irfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis",
-       forward={"*": irfft},
-       doc="The inverse of rfft: a real signal from half of its spectrum. The imaginary parts of "
-           "elements without a twin are ignored.",
-       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "rfft", x_shape, axis, norm),
-       about=About(example="mg.asarray([3.0 + 0j, -1.0])"))
-linear("fft.hfft(x, /, *, n=None, axis=-1, norm='backward')", batching="axis", forward={"*": hfft},
-       doc="The real spectrum of a conjugate-symmetric signal, given as the first half of its "
-           "values.",
-       x=lambda xp, g, x_shape, axis, norm: from_half_vjp(xp, g, "ihfft", x_shape, axis, norm),
-       about=About(example="mg.asarray([3.0 + 0j, -1.0])"))
-# fmt: on
-linear(
-    "fft.ihfft(x, /, *, n=None, axis=-1, norm='backward')",
-    batching="axis",
-    forward={"*": ihfft},
-    doc="The inverse of hfft: the first half of a conjugate-symmetric signal.",
-    x=lambda xp, g, n, x_shape, x_dtype, axis, norm: to_half_vjp(
-        xp, g, "hfft", n, x_shape, x_dtype, axis, norm
-    ),
-)
+_OF_HALF = About(example="mg.asarray([3.0 + 0j, -1.0])")
 
-linear(
-    "fft.fftn(x, /, *, s=None, axes=None, norm='backward')",
-    batching=batched_over("fftn"),
-    doc="The discrete Fourier transform over several axes, or all.",
-    view=over_nothing,
-    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "fftn", s, axes, norm)},
-    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
-        xp, g, "fftn", x_shape, x_dtype, s, axes, norm
-    ),
+
+def _over_one(name: str, form: Any, doc: str, about: About | None = None) -> None:
+    """Declare a transform over one axis, with its form for libraries without it."""
+    linear(
+        f"fft.{name}(x, /, *, n=None, axis=-1, norm='backward')",
+        batching="axis",
+        forward=form and {"*": form},
+        x=ADJOINTS[name],
+        doc=doc,
+        about=about,
+    )
+
+
+# fmt: off
+_over_one("fft", None, "The discrete Fourier transform along an axis.",
+          About(gradient="n ifft(g), for norm='backward'"))
+_over_one("ifft", ifft, "The inverse of fft along an axis.",
+          About(gradient="fft(g) / n, for norm='backward'"))
+_over_one("rfft", rfft, "The first half of the spectrum of a real signal.")
+_over_one("irfft", irfft,
+          "The inverse of rfft: a real signal from half of its spectrum. The imaginary parts of "
+          "elements without a twin are ignored.", _OF_HALF)
+_over_one("hfft", hfft,
+          "The real spectrum of a conjugate-symmetric signal, given as the first half of its "
+          "values.", _OF_HALF)
+_over_one("ihfft", ihfft, "The inverse of hfft: the first half of a conjugate-symmetric signal.")
+# fmt: on
+
+
+def _over_several(name: str, doc: str, about: About | None = None) -> None:
+    """Declare a transform over several axes."""
+
+    def batched(xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+        # without `axes`: as many last axes as `s` has lengths, or all axes
+        ndim = len(x.shape) - 1
+        axes = range(-(ndim if s is None else len(s)), 0) if axes is None else axes
+        return getattr(xp.fft, name)(x, s=s, axes=behind_batch(tuple(axes), ndim), norm=norm)
+
+    linear(
+        f"fft.{name}(x, /, *, s=None, axes=None, norm='backward')",
+        batching=batched,
+        doc=doc,
+        view=over_nothing if name in ("fftn", "ifftn") else False,
+        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, name, s, axes, norm)},
+        x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
+            xp, g, name, x_shape, x_dtype, s, axes, norm
+        ),
+        about=about,
+    )
+
+
+_over_several("fftn", "The discrete Fourier transform over several axes, or all.")
+_over_several("ifftn", "The inverse of fftn.")
+_over_several(
+    "rfftn", "The spectrum of a real array over several axes, with half of the last axis."
 )
-linear(
-    "fft.ifftn(x, /, *, s=None, axes=None, norm='backward')",
-    batching=batched_over("ifftn"),
-    doc="The inverse of fftn.",
-    view=over_nothing,
-    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "ifftn", s, axes, norm)},
-    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
-        xp, g, "ifftn", x_shape, x_dtype, s, axes, norm
-    ),
-)
-linear(
-    "fft.rfftn(x, /, *, s=None, axes=None, norm='backward')",
-    batching=batched_over("rfftn"),
-    doc="The spectrum of a real array over several axes, with half of the last axis.",
-    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "rfftn", s, axes, norm)},
-    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
-        xp, g, "rfftn", x_shape, x_dtype, s, axes, norm
-    ),
-)
-linear(
-    "fft.irfftn(x, /, *, s=None, axes=None, norm='backward')",
-    batching=batched_over("irfftn"),
-    doc="The inverse of rfftn: a real array from half of its spectrum.",
-    forward={"*": lambda xp, x, s, axes, norm: several(xp, x, "irfftn", s, axes, norm)},
-    x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
-        xp, g, "irfftn", x_shape, x_dtype, s, axes, norm
-    ),
-    about=About(example="mg.asarray([3.0 + 0j, -1.0])"),
-)
+_over_several("irfftn", "The inverse of rfftn: a real array from half of its spectrum.", _OF_HALF)
 
 # fmt: off
 linear("fft.fftshift(x, /, *, axes=None)", batching="axis",

@@ -41,9 +41,8 @@ def setitem(xp: Any, x: Any, key: Any, value: Any) -> Any:
         return _write_masked(xp, x, mask, value)
     if is_basic(key):
         shape = xp.getitem(x, key).shape
-        written = (
-            unindex(xp, xp.ones(shape, dtype=xp.int8, device=xp.device_of(x)), key, x.shape) != 0
-        )
+        ones = xp.ones(shape, dtype=xp.int8, device=xp.device_of(x))
+        written = unindex(xp, ones, key, x.shape) != 0
         return xp.where(written, unindex(xp, _fit(xp, value, shape), key, x.shape), x)
     return _write_last(xp, x, key, value)
 
@@ -67,9 +66,8 @@ def _write_masked(xp: Any, x: Any, mask: Any, value: Any) -> Any:
         value = masked_rows(xp, mask, value)
     elif len(value.shape) > len(x.shape) - len(mask.shape):
         value = xp.reshape(value, value.shape[1:])
-    return xp.where(
-        xp.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape))), value, x
-    )
+    mask = xp.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape)))
+    return xp.where(mask, value, x)
 
 
 def _has_rows(value_shape: tuple[int, ...], rest: tuple[int, ...]) -> bool:
@@ -109,19 +107,15 @@ def setitem_value_vjp(
         ndim = 1 + len(g.shape) - len(mask.shape)
         part = _masked_cotangent(xp, g, mask, value_shape[max(len(value_shape) - ndim, 0) :])
     else:
-        part = _last_cotangent(xp, g, key, x_device)
+        part = xp.getitem(g, key)  # with the meaning of the library's own function
+        if not is_basic(key):
+            n = prod(part.shape)
+            number = xp.reshape(xp.arange(n, device=x_device), part.shape)
+            # the number of an element that was not written matches none
+            numbers = xp.full(g.shape, -1, dtype=number.dtype, device=x_device)
+            last = xp.getitem(xp.setitem(numbers, key, number), key)
+            part = xp.where(last == number, part, xp.zeros_like(part))
     return xp.reshape(part, (1,) * (len(value_shape) - len(part.shape)) + part.shape)
-
-
-def _last_cotangent(xp: Any, g: Any, key: Any, x_device: Any) -> Any:
-    """`g[key]`, with zeros for elements that a later one overwrote."""
-    part = xp.getitem(g, key)  # with the meaning of the library's own function
-    if not is_basic(key):
-        number = xp.reshape(xp.arange(prod(part.shape), device=x_device), part.shape)
-        # the number of an element that was not written matches none
-        written = xp.setitem(xp.full(g.shape, -1, dtype=number.dtype, device=x_device), key, number)
-        part = xp.where(xp.getitem(written, key) == number, part, xp.zeros_like(part))
-    return part
 
 
 def _masked_cotangent(xp: Any, g: Any, mask: Any, value_shape: tuple[int, ...]) -> Any:
@@ -186,28 +180,28 @@ linear(
 def take_along_axis_vjp(
     xp: Any, g: Any, indices: Any, axis: int, x_shape: tuple[int, ...], x_device: Any
 ) -> Any:
-    """One segment sum for all lines along the axis: element j of line b is segment b * n + j.
-
-    The engine sums over broadcast axes.
-    """
+    """One segment sum for all lines along the axis; the engine sums over broadcast axes."""
     axis %= len(x_shape)
     n = x_shape[axis]
-    m = g.shape[axis]
-    indices = wrapped(xp, indices, n, index_dtype(xp, x_device))
     indices = xp.moveaxis(xp.broadcast_to(indices, g.shape), axis, -1)
     g = xp.moveaxis(g, axis, -1)
     lines = prod(g.shape[:-1])
-    start = xp.expand_dims(xp.arange(lines, dtype=indices.dtype, device=x_device) * n, axis=1)
-    segment = xp.reshape(xp.reshape(indices, (lines, m)) + start, (-1,))
+    segment = _of_lines(xp, indices, lines, n, x_device)
     total = xp.scatter_add(xp.reshape(g, (-1,)), segment, lines * n)
     return xp.moveaxis(xp.reshape(total, (*g.shape[:-1], n)), -1, axis)
 
 
-def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
-    """The form for libraries without the function.
+def _of_lines(xp: Any, indices: Any, lines: int, n: int, device: Any) -> Any:
+    """Convert indices in lines of n elements to those in all lines joined.
 
-    Element j of line b is element b * n + j of all lines joined.
+    Element j of line b is element b * n + j.
     """
+    indices = wrapped(xp, indices, n, index_dtype(xp, device))
+    start = xp.expand_dims(xp.arange(lines, dtype=indices.dtype, device=device) * n, axis=1)
+    return xp.reshape(xp.reshape(indices, (lines, indices.shape[-1])) + start, (-1,))
+
+
+def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     axis = place("take_along_axis", "axis", axis, len(x.shape))
     n = x.shape[axis]
     lines = xp.broadcast_shapes(
@@ -218,15 +212,10 @@ def take_along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
         xp.broadcast_to(a, (*lines[:axis], a.shape[axis], *lines[axis + 1 :])) for a in (x, indices)
     ]
     x, indices = (xp.moveaxis(a, axis, -1) for a in spread)
-    shape, count = indices.shape, prod(indices.shape[:-1])
-    indices = wrapped(xp, indices, n, index_dtype(xp, xp.device_of(x)))
-    start = xp.expand_dims(
-        xp.arange(count, dtype=indices.dtype, device=xp.device_of(x)) * n, axis=1
-    )
-    places = xp.reshape(xp.reshape(indices, (count, shape[-1])) + start, (-1,))
-    return xp.moveaxis(
-        xp.reshape(xp.take(xp.reshape(x, (count * n,)), places, axis=0), shape), -1, axis
-    )
+    count = prod(indices.shape[:-1])
+    places = _of_lines(xp, indices, count, n, xp.device_of(x))
+    elements = xp.take(xp.reshape(x, (count * n,)), places, axis=0)
+    return xp.moveaxis(xp.reshape(elements, indices.shape), -1, axis)
 
 
 linear(

@@ -24,19 +24,18 @@ from typing import Any
 from ..errors import GradientError
 from ..registry import About, elementwise, linear
 from . import batching
-from .keys import index_dtype, is_basic, leading_arrays, sole_mask, split_key
+from .keys import along, index_dtype, is_basic, leading_arrays, sole_mask, split_key
 
 
-@lru_cache(maxsize=256)
-def is_complex(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is complex. The result is cached, since rules ask in every product."""
-    return bool(xp.isdtype(dtype, "complex floating"))
+def _is_of(*kinds: str) -> Callable[[Any, Any], bool]:
+    """Make a question about dtypes. Answers are cached, since rules ask in every product."""
+    return lru_cache(maxsize=256)(lambda xp, dtype: bool(xp.isdtype(dtype, kinds)))
 
 
-@lru_cache(maxsize=256)
-def is_floating(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is a real or complex floating dtype."""
-    return bool(xp.isdtype(dtype, ("real floating", "complex floating")))
+is_bool = _is_of("bool")
+is_integral = _is_of("integral")
+is_complex = _is_of("complex floating")
+is_floating = _is_of("real floating", "complex floating")
 
 
 @lru_cache(maxsize=256)
@@ -66,11 +65,9 @@ def alike(xp: Any, x: Any, like: Any) -> Any:
 
     Libraries differ in the operators that accept both kinds.
     """
-    return (
-        xp.astype(x, like.dtype)
-        if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype)
-        else x
-    )
+    if is_complex(xp, like.dtype) and not is_complex(xp, x.dtype):
+        return xp.astype(x, like.dtype)
+    return x
 
 
 def imaginary(xp: Any, x: Any, dtype: Any) -> Any:
@@ -86,19 +83,23 @@ def unit(xp: Any, x: Any, r: Any) -> Any:
 # ----- Refusals -----
 
 
-def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
-    """The only form of `refuse`: `xp.truth` says whether a value is known."""
-    known = xp.truth(xp.any(bad))
-    if known:
-        raise GradientError(message)
-    return xp.where(bad, nan, x) if known is None else x
+def refusal(error: type[Exception], value: float) -> Any:
+    """Make the form of `refuse` or `known_index`: `xp.truth` says whether a value is known."""
+
+    def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
+        refused = xp.truth(xp.any(bad))
+        if refused:
+            raise error(message)
+        return xp.where(bad, value, x) if refused is None else x
+
+    return refuse
 
 
 linear(
     "refuse(x, bad, /, message)",
-    forward=refuse,
+    forward=refusal(GradientError, nan),
     view="same",
-    batching=batching.refuse,
+    batching=batching.refusal("refuse"),
     doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not "
     "known (under a trace), the result is nan there instead.",
     x=lambda xp, g: g,
@@ -202,7 +203,6 @@ linear(
 
 
 def unindex(xp: Any, values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """The default `unindex`."""
     if is_basic(key):
         return _unslice(xp, values, split_key(xp, key, len(shape)), shape)
     mask = sole_mask(xp, key)
@@ -243,7 +243,7 @@ def _unslice_axis(xp: Any, x: Any, key: slice, n: int, axis: int) -> Any:
     if step > 1 and len(places) > 1:
         spread = xp.stack([x, *[xp.zeros_like(x)] * (step - 1)], axis=axis + 1)
         x = xp.reshape(spread, (*x.shape[:axis], x.shape[axis] * step, *x.shape[axis + 1 :]))
-        x = x[(slice(None),) * axis + (slice(0, 1 - step), ...)]
+        x = x[along(axis, 0, 1 - step)]
     ends = (_zeros(xp, x, axis, places[0]), x, _zeros(xp, x, axis, n - 1 - places[-1]))
     return xp.concat([part for part in ends if part.shape[axis]], axis=axis)
 

@@ -55,9 +55,13 @@ def leading_arrays(xp: Any, key: Any, ndim: int) -> tuple[Any, ...]:
     lead = tuple(
         takewhile(lambda k: is_int(k) or (hasattr(k, "dtype") and not is_mask(xp, k)), entries)
     )
-    return (
-        lead if all(isinstance(k, slice) and k == slice(None) for k in entries[len(lead) :]) else ()
-    )
+    rest = entries[len(lead) :]
+    return lead if all(isinstance(k, slice) and k == slice(None) for k in rest) else ()
+
+
+def along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
+    """The key that selects the elements from `start` to `stop` along an axis."""
+    return (slice(None),) * axis + (slice(start, stop), ...)
 
 
 def place(name: str, what: str, axis: Any, ndim: int) -> int:

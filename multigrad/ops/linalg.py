@@ -14,7 +14,7 @@ from typing import Any
 
 from ..registry import About, composite, define, linear, multilinear, nondifferentiable
 from . import batching_linalg
-from .decompositions import adjoint, epsilon
+from .decompositions import adjoint, difference, epsilon, times_diagonal
 from .kernels import alike, conj
 from .linear_algebra import MATRICES
 
@@ -53,9 +53,12 @@ def cross(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
             f"linalg.cross: the axis {axis} must have length 3 in both operands; their shapes "
             f"are {x1.shape} and {x2.shape}."
         )
-    return xp.roll(x1, -1, axis=axis) * xp.roll(x2, 1, axis=axis) - xp.roll(
-        x1, 1, axis=axis
-    ) * xp.roll(x2, -1, axis=axis)
+
+    def next_two(x: Any) -> tuple[Any, Any]:
+        return xp.roll(x, -1, axis=axis), xp.roll(x, 1, axis=axis)
+
+    (first1, second1), (first2, second2) = next_two(x1), next_two(x2)
+    return first1 * second2 - second1 * first2
 
 
 def outer(xp: Any, x1: Any, x2: Any) -> Any:
@@ -85,7 +88,7 @@ multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=o
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
 
 
-def _diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
+def diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
     """The length of a diagonal, and its position among the elements of a matrix."""
     n, m = shape[-2:]
     length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
@@ -94,19 +97,19 @@ def _diagonal_of(shape: Shape, offset: int) -> tuple[int, slice]:
 
 
 def diagonal(xp: Any, x: Any, offset: int) -> Any:
-    _, place = _diagonal_of(x.shape, offset)
+    _, place = diagonal_of(x.shape, offset)
     return xp.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))[..., place]
 
 
 def diagonal_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
     """Put the gradient on the diagonal of a matrix of zeros."""
     n, m = x_shape[-2:]
-    _, place = _diagonal_of(x_shape, offset)
+    _, place = diagonal_of(x_shape, offset)
     return xp.reshape(xp.unindex(g, (..., place), (*x_shape[:-2], n * m)), x_shape)
 
 
 def trace_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
-    length, _ = _diagonal_of(x_shape, offset)
+    length, _ = diagonal_of(x_shape, offset)
     return diagonal_vjp(xp, xp.broadcast_to(g[..., None], (*x_shape[:-2], length)), x_shape, offset)
 
 
@@ -161,8 +164,7 @@ def solve_jvp(xp: Any, t_x1: Any, t_x2: Any, x1: Any, x2_shape: Shape, ans: Any)
     vector = len(x2_shape) == 1
     if vector:
         ans, t_x2 = ans[..., None], None if t_x2 is None else t_x2[..., None]
-    moved = None if t_x1 is None else xp.matmul(t_x1, ans)
-    out = xp.linalg.solve(x1, t_x2 if moved is None else -moved if t_x2 is None else t_x2 - moved)
+    out = xp.linalg.solve(x1, difference(t_x2, None if t_x1 is None else xp.matmul(t_x1, ans)))
     return out[..., 0] if vector else out
 
 
@@ -193,42 +195,34 @@ define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
 # ----- powers -----
 
 
+def _power(xp: Any, x: Any, t: Any, n: int) -> tuple[Any, Any]:
+    """x^n, and for a tangent t the sum of x^k t x^(n - 1 - k) over k, by repeated squaring."""
+    if n < 0:
+        x, n = xp.linalg.inv(x), -n
+        t = None if t is None else -(x @ t @ x)
+    power = tangent = None
+    while True:
+        if n % 2 and power is None:
+            power, tangent = x, t
+        elif n % 2:
+            tangent = None if t is None else tangent @ x + power @ t
+            power = power @ x
+        n //= 2
+        if not n:
+            return power, tangent
+        x, t = x @ x, None if t is None else x @ t + t @ x
+
+
 def matrix_power(xp: Any, x: Any, n: Any) -> Any:
-    """Raise to a power by repeated squaring."""
     n = index(n)
     if n == 0:
         return xp.broadcast_to(xp.eye(x.shape[-1], dtype=x.dtype, device=xp.device_of(x)), x.shape)
-    if n < 0:
-        x, n = xp.linalg.inv(x), -n
-    power = None
-    while True:
-        if n % 2:
-            power = x if power is None else power @ x
-        n //= 2
-        if not n:
-            return power
-        x = x @ x
+    return _power(xp, x, None, n)[0]
 
 
 def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
-    """The sum of x^k t x^(n - 1 - k) over k.
-
-    Repeated squaring of pairs (matrix, tangent) computes it along with the power.
-    """
     n = index(n)
-    if n == 0:
-        return xp.zeros_like(t)
-    if n < 0:
-        x = xp.linalg.inv(x)
-        t, n = -(x @ t @ x), -n
-    power = moved = None
-    while True:
-        if n % 2:
-            power, moved = (x, t) if power is None else (power @ x, moved @ x + power @ t)
-        n //= 2
-        if not n:
-            return moved
-        x, t = x @ x, x @ t + t @ x
+    return _power(xp, x, t, n)[1] if n else xp.zeros_like(t)
 
 
 # The adjoint is the same sum, with x^H.
@@ -255,18 +249,18 @@ def _cutoff(xp: Any, x: Any, s: Any, rtol: Any) -> Any:
     """The threshold below which a singular value counts as zero."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * epsilon(xp, s.dtype)
-    return xp.max(s, axis=-1, keepdims=True) * (
-        rtol[..., None] if getattr(rtol, "shape", ()) else rtol
-    )
+    elif getattr(rtol, "shape", ()):
+        rtol = rtol[..., None]
+    return xp.max(s, axis=-1, keepdims=True) * rtol
 
 
 def pinv(xp: Any, x: Any, rtol: Any) -> Any:
     if 0 in x.shape:
         return xp.zeros_like(xp.matrix_transpose(x))
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    kept = s > _cutoff(xp, x, s, rtol)
-    inverse = xp.where(kept, 1 / xp.where(kept, s, 1), 0)
-    return adjoint(xp, vh) * inverse[..., None, :] @ adjoint(xp, u)
+    positive = s > _cutoff(xp, x, s, rtol)
+    inverse = xp.where(positive, 1 / xp.where(positive, s, 1), 0)
+    return times_diagonal(xp, adjoint(xp, vh), inverse) @ adjoint(xp, u)
 
 
 def matrix_rank(xp: Any, x: Any, rtol: Any) -> Any:
@@ -287,35 +281,26 @@ def _scale(xp: Any, ans: Any) -> Any:
     return xp.pow(2 * xp.ones_like(exponent), exponent)
 
 
-def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
-    """-X^H g X^H + (I - x X) g^H X X^H + X^H X g^H (I - X x).
-
-    The order of the products avoids square matrices of the longer side. This is the adjoint of the
-    derivative at constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
-    """
-    if 0 in x.shape:
-        return xp.zeros_like(x)
-    if x.shape[-2] < x.shape[-1]:  # for a wide matrix use the conjugate transpose
-        return adjoint(xp, pinv_vjp(xp, adjoint(xp, g), adjoint(xp, x), adjoint(xp, ans)))
-    scale = alike(xp, _scale(xp, ans), ans)
-    x, ans = x * scale, ans / scale
-    gh, xh = adjoint(xp, g), adjoint(xp, ans)
-    left, right = gh @ (ans @ xh), ans @ gh
-    inner = right @ ans
-    return (left - x @ (ans @ left) + xh @ (right - inner @ x) - adjoint(xp, inner)) * scale * scale
-
-
 def pinv_jvp(xp: Any, t_x: Any, x: Any, ans: Any) -> Any:
-    """-X t X + X X^H t^H (I - x X) + (I - X x) t^H X^H X."""
+    """-X t X + X X^H t^H (I - x X) + (I - X x) t^H X^H X.
+
+    The order of the products avoids square matrices of the longer side. This is the derivative at
+    constant rank (Golub and Pereyra, SIAM J. Numer. Anal. 10, 1973, eq. 4.12).
+    """
     if t_x is None or 0 in x.shape:
         return xp.zeros_like(ans)
-    if x.shape[-2] < x.shape[-1]:
+    if x.shape[-2] < x.shape[-1]:  # for a wide matrix use the conjugate transpose
         return adjoint(xp, pinv_jvp(xp, adjoint(xp, t_x), adjoint(xp, x), adjoint(xp, ans)))
     scale = alike(xp, _scale(xp, ans), ans)
     x, ans = x * scale, ans / scale
     th, xh = adjoint(xp, t_x), adjoint(xp, ans)
     left, right = ans @ xh @ th, th @ xh
     return (left - (left @ x) @ ans + (right - ans @ (x @ right) - ans @ t_x) @ ans) * scale * scale
+
+
+def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
+    """The adjoint of the derivative is the derivative at the conjugate transpose."""
+    return pinv_jvp(xp, g, adjoint(xp, x), adjoint(xp, ans))
 
 
 # The cutoff only chooses the rank, so rtol has no gradient.

@@ -27,11 +27,7 @@ linear(
     view=True,
     doc="Exchange the last two axes.",
     x=lambda xp, g: xp.matrix_transpose(g),
-    forward={
-        "*": lambda xp, x: xp.permute_dims(
-            x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
-        )
-    },
+    forward={"*": lambda xp, x: xp.moveaxis(x, -1, -2)},
     about=About(example="A"),
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..registry import About, linear, nondifferentiable
 from . import batching
-from .keys import place
+from .keys import along, place
 
 Shape = tuple[int, ...]
 
@@ -82,14 +82,11 @@ def permute_dims_vjp(xp: Any, g: Any, axes: Shape) -> Any:
 
 
 def roll_vjp(xp: Any, g: Any, shift: int | Shape, axis: int | Shape | None) -> Any:
-    """Roll back."""
-    return xp.roll(
-        g, tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift, axis=axis
-    )
+    back = tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift
+    return xp.roll(g, back, axis=axis)
 
 
 def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> Any:
-    """The form for libraries without the function."""
     ndim = len(x.shape)
     origins, targets = (
         [place("moveaxis", what, a, ndim) for a in ((axes,) if isinstance(axes, int) else axes)]
@@ -142,9 +139,7 @@ def concat_vjp(
     parts: list[Any] = []
     start = 0
     for shape, length, need in zip(arrays_shape, lengths, needs, strict=True):
-        part = (
-            g[(slice(None),) * (axis or 0) + (slice(start, start + length), ...)] if need else None
-        )
+        part = g[along(axis or 0, start, start + length)] if need else None
         parts.append(xp.reshape(part, shape) if need and axis is None else part)
         start += length
     return parts
@@ -157,7 +152,6 @@ def unstack_vjp(xp: Any, g: tuple[Any, ...], axis: int) -> Any:
 
 
 def unstack(xp: Any, x: Any, axis: int) -> tuple[Any, ...]:
-    """The form for libraries without the function."""
     axis = place("unstack", "axis", axis, len(x.shape))
     return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
 
@@ -212,13 +206,19 @@ def repeat_vjp(
     return xp.reshape(total, x_shape)
 
 
+def _copies(repetitions: Shape, shape: Shape) -> Shape:
+    """For each axis the number of its copies, then its length."""
+    ndim = max(len(shape), len(repetitions))
+    shape = (1,) * (ndim - len(shape)) + tuple(shape)
+    copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
+    return tuple(n for pair in zip(copies, shape, strict=True) for n in pair)
+
+
 def tile_vjp(xp: Any, g: Any, repetitions: Shape, x_shape: Shape) -> Any:
     """Sum the copies: each repetition becomes an axis in front of the axis that it repeats."""
-    ndim = max(len(x_shape), len(repetitions))
-    shape = (1,) * (ndim - len(x_shape)) + tuple(x_shape)
-    copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
-    g = xp.reshape(g, tuple(length for pair in zip(copies, shape, strict=True) for length in pair))
-    return xp.reshape(xp.sum(g, axis=tuple(range(0, 2 * ndim, 2)), dtype=g.dtype), x_shape)
+    pairs = _copies(repetitions, x_shape)
+    axes = tuple(range(0, len(pairs), 2))
+    return xp.reshape(xp.sum(xp.reshape(g, pairs), axis=axes, dtype=g.dtype), x_shape)
 
 
 def meshgrid_vjp(
@@ -235,12 +235,13 @@ def meshgrid_vjp(
     order = list(range(len(g)))
     if indexing == "xy" and len(g) > 1:
         order[:2] = 1, 0
-    return [
-        xp.reshape(xp.sum(part, axis=tuple(a for a in order if a != own), dtype=part.dtype), shape)
-        if need and part is not None
-        else None
-        for part, own, shape, need in zip(g, order, arrays_shape, needs, strict=True)
-    ]
+    sums = []
+    for part, axis, shape, need in zip(g, order, arrays_shape, needs, strict=True):
+        if need and part is not None:
+            axes = tuple(a for a in order if a != axis)
+            part = xp.reshape(xp.sum(part, axis=axes, dtype=part.dtype), shape)
+        sums.append(part if need else None)
+    return sums
 
 
 def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
@@ -253,9 +254,8 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
     axis = place("repeat", "axis", axis, len(x.shape))
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     if isinstance(repeats, int):
-        copies = xp.broadcast_to(
-            xp.reshape(x, (*before, n, 1, *after)), (*before, n, repeats, *after)
-        )
+        x = xp.reshape(x, (*before, n, 1, *after))
+        copies = xp.broadcast_to(x, (*before, n, repeats, *after))
         return xp.reshape(copies, (*before, n * repeats, *after))
     ends = xp.cumulative_sum(xp.broadcast_to(repeats, (n,)))
     places = xp.arange(int(ends[-1]) if n else 0, dtype=ends.dtype, device=xp.device_of(ends))
@@ -263,15 +263,10 @@ def repeat(xp: Any, x: Any, repeats: Any, axis: int | None) -> Any:
 
 
 def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
-    """The form for libraries without the function."""
-    ndim = max(len(x.shape), len(repetitions))
-    shape = (1,) * (ndim - len(x.shape)) + tuple(x.shape)
-    copies = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
-    x = xp.reshape(x, tuple(length for n in shape for length in (1, n)))
-    x = xp.broadcast_to(
-        x, tuple(length for pair in zip(copies, shape, strict=True) for length in pair)
-    )
-    return xp.reshape(x, tuple(c * n for c, n in zip(copies, shape, strict=True)))
+    pairs = _copies(repetitions, x.shape)
+    x = xp.reshape(x, tuple(m for n in pairs[1::2] for m in (1, n)))
+    shape = tuple(c * n for c, n in zip(pairs[::2], pairs[1::2], strict=True))
+    return xp.reshape(xp.broadcast_to(x, pairs), shape)
 
 
 # fmt: off

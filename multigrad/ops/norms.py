@@ -13,19 +13,11 @@ from typing import Any
 
 from ..registry import About, define
 from . import batching_linalg
-from .decompositions import adjoint
-from .kernels import alike, conj, is_complex, is_narrow, unit, wide
-from .statistical import _as, _axes, _how_many, _kept
+from .decompositions import adjoint, times_diagonal
+from .kernels import alike, is_complex, is_narrow, unit, wide
+from .statistical import _as, _axes, _how_many, _kept, _real_inner
 
 Axes = tuple[int, ...]
-
-
-def _real_inner(xp: Any, unit: Any, t: Any, axis: Axes, keepdims: bool) -> Any:
-    """The sum of Re(conj(unit) t)."""
-    product = conj(xp, unit) * t
-    return xp.sum(
-        xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims
-    )
 
 
 def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
@@ -43,7 +35,6 @@ def _shares(xp: Any, values: Any, best: Any, axis: Axes) -> Any:
 
 
 def vector_norm(xp: Any, x: Any, axis: Any, keepdims: bool, ord: float) -> Any:
-    """Compute each norm by its definition."""
     if ord == 0:
         real = xp.abs(x).dtype
         return xp.sum(xp.astype(x != 0, real), axis=axis, keepdims=keepdims)
@@ -84,35 +75,43 @@ def _vector_gradient(xp: Any, x: Any, ans: Any, axis: Axes, ord: float) -> Any:
     return xp.where(zero, 0.0, xp.sign(x) * alike(xp, xp.where(zero, 1.0, r) ** (ord - 1), x))
 
 
-def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
-    # in the dtype in which the norm was computed, so that ties are equal
+def _gradient(xp: Any, x: Any, ans: Any, axis: Any, keepdims: bool, ord: Any, vectors: bool) -> Any:
+    """The gradient of a norm, in the dtype in which it was computed, so that ties are equal."""
     if is_narrow(xp, x.dtype):
         x = wide(xp, x)
-        ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-    g, ans = (_kept(xp, y, x.shape, axis, keepdims) for y in (g, ans))
-    return alike(xp, g, x) * _vector_gradient(xp, x, ans, _axes(x.shape, axis), _number(ord))
+        ans = (
+            xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+            if vectors
+            else xp.linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
+        )
+    ans = _kept(xp, ans, x.shape, axis, keepdims)
+    # a Python number, so that a NumPy double does not promote single precision
+    ord = ord if ord is None or isinstance(ord, str) else float(ord)
+    if vectors:
+        return _vector_gradient(xp, x, ans, _axes(x.shape, axis), ord)
+    return _matrix_gradient(xp, x, ans, ord)
+
+
+def _vjp(xp: Any, g: Any, gradient: Any, axis: Any, keepdims: bool) -> Any:
+    return alike(xp, _kept(xp, g, gradient.shape, axis, keepdims), gradient) * gradient
+
+
+def _jvp(xp: Any, t: Any, gradient: Any, ans: Any, axis: Any, keepdims: bool) -> Any:
+    axes = _axes(gradient.shape, axis)
+    return _as(xp, _real_inner(xp, gradient, wide(xp, t), axes, bool(keepdims)), ans.dtype)
+
+
+def vector_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
+    return _vjp(xp, g, _gradient(xp, x, ans, axis, keepdims, ord, True), axis, keepdims)
 
 
 def vector_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):
-        dtype, x = x.dtype, wide(xp, x)
-        ans = xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-        return xp.astype(vector_norm_jvp(xp, wide(xp, t), x, ans, axis, keepdims, ord), dtype)
-    gradient = _vector_gradient(
-        xp, x, _kept(xp, ans, x.shape, axis, keepdims), _axes(x.shape, axis), _number(ord)
-    )
-    return _real_inner(xp, gradient, t, _axes(x.shape, axis), bool(keepdims))
-
-
-def _number(ord: Any) -> Any:
-    """An order as a Python number, so that a NumPy double does not promote single precision."""
-    return ord if ord is None or isinstance(ord, str) else float(ord)
+    return _jvp(xp, t, _gradient(xp, x, ans, axis, keepdims, ord, True), ans, axis, keepdims)
 
 
 define(
     "linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)",
     batching=batching_linalg.vector_norm,
-    chapter="linalg",
     forward={"*": vector_norm},
     x=vector_norm_vjp,
     jvp=vector_norm_jvp,
@@ -128,14 +127,12 @@ define(
 
 
 def matrix_norm(xp: Any, x: Any, keepdims: bool, ord: Any) -> Any:
-    """Compute each norm by its definition."""
     if ord in ("fro", None):
         return xp.linalg.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         s = xp.linalg.svdvals(x)
-        norm = xp.linalg.vector_norm(
-            s, axis=-1, ord=1 if ord == "nuc" else inf if ord > 0 else -inf
-        )
+        order = 1 if ord == "nuc" else inf if ord > 0 else -inf
+        norm = xp.linalg.vector_norm(s, axis=-1, ord=order)
     elif ord in (1, -1, inf, -inf):
         sums = xp.sum(xp.abs(x), axis=-2 if ord in (1, -1) else -1)
         norm = xp.linalg.vector_norm(sums, axis=-1, ord=inf if ord > 0 else -inf)
@@ -153,45 +150,25 @@ def _matrix_gradient(xp: Any, x: Any, ans: Any, ord: Any) -> Any:
         return unit(xp, x, ans)
     if ord in ("nuc", 2, -2):
         return xp.singular_factor(x, ord)
-    along = -2 if ord in (1, -1) else -1
-    return xp.sign(x) * alike(
-        xp, _shares(xp, xp.sum(xp.abs(x), axis=along, keepdims=True), ans, (-3 - along,)), x
-    )
+    axis = -2 if ord in (1, -1) else -1
+    sums = xp.sum(xp.abs(x), axis=axis, keepdims=True)
+    return xp.sign(x) * alike(xp, _shares(xp, sums, ans, (-3 - axis,)), x)
 
 
-def _matrix_kept(xp: Any, y: Any, x: Any) -> Any:
-    return xp.reshape(y, (*x.shape[:-2], 1, 1))
+MATRIX = (-2, -1)
 
 
-def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):
-        x = wide(xp, x)
-        ans = xp.linalg.matrix_norm(x, ord=ord)
-    return alike(xp, _matrix_kept(xp, g, x), x) * _matrix_gradient(
-        xp, x, _matrix_kept(xp, ans, x), _number(ord)
-    )
+def matrix_norm_vjp(xp: Any, g: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
+    return _vjp(xp, g, _gradient(xp, x, ans, MATRIX, keepdims, ord, False), MATRIX, keepdims)
 
 
 def matrix_norm_jvp(xp: Any, t: Any, x: Any, ans: Any, keepdims: Any, ord: Any) -> Any:
-    if is_narrow(xp, x.dtype):
-        dtype, x = x.dtype, wide(xp, x)
-        return xp.astype(
-            matrix_norm_jvp(xp, wide(xp, t), x, xp.linalg.matrix_norm(x, ord=ord), keepdims, ord),
-            dtype,
-        )
-    return _real_inner(
-        xp,
-        _matrix_gradient(xp, x, _matrix_kept(xp, ans, x), _number(ord)),
-        t,
-        (-2, -1),
-        bool(keepdims),
-    )
+    return _jvp(xp, t, _gradient(xp, x, ans, MATRIX, keepdims, ord, False), ans, MATRIX, keepdims)
 
 
 define(
     "linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')",
     batching="leading",
-    chapter="linalg",
     forward={"*": matrix_norm},
     x=matrix_norm_vjp,
     jvp=matrix_norm_jvp,
@@ -229,7 +206,7 @@ def singular_factor(xp: Any, x: Any, ord: Any) -> Any:
     if 0 in x.shape:
         return xp.zeros_like(x)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    return (u * alike(xp, _weights(xp, s, ord), u)[..., None, :]) @ vh
+    return times_diagonal(xp, u, _weights(xp, s, ord)) @ vh
 
 
 def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
@@ -249,9 +226,8 @@ def singular_factor_jvp(xp: Any, t: Any, x: Any, ord: Any) -> Any:
     e = left @ v
     (w_i, w_j), (s_i, s_j) = ((y[..., :, None], y[..., None, :]) for y in (w, s))
     eh = adjoint(xp, e)
-    apart, together = (
-        alike(xp, q, e) for q in (unit(xp, w_i - w_j, s_i - s_j), unit(xp, w_i + w_j, s_i + s_j))
-    )
+    apart = alike(xp, unit(xp, w_i - w_j, s_i - s_j), e)
+    together = alike(xp, unit(xp, w_i + w_j, s_i + s_j), e)
     tangent = u @ (apart * (e + eh) + together * (e - eh)) / 2 @ vh
     scale = alike(xp, unit(xp, w, s), e)
     if x.shape[-2] > x.shape[-1]:

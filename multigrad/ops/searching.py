@@ -15,19 +15,15 @@ linear("where(condition, x1, x2, /)", x1=lambda xp, g, condition: xp.where(condi
        x2=lambda xp, g, condition: xp.where(condition, 0.0, g), batching="elementwise",
        doc="The elements of x1 where the condition holds, and of x2 elsewhere.",
        about=About(example="mg.asarray([True, False]), P, 0.0", omissible=("x1", "x2")))
-nondifferentiable("argmax(x, /, *, axis=None, keepdims=False)",
-                  batching=batching.extremal_index("argmax"),
-                  doc="The index of the first largest element.",
-                  about=About(example="V", returns="integers", numpy_keywords=True))
-nondifferentiable("argmin(x, /, *, axis=None, keepdims=False)",
-                  batching=batching.extremal_index("argmin"),
-                  doc="The index of the first smallest element.",
-                  about=About(example="V", returns="integers", numpy_keywords=True))
+for _name, _extreme in (("argmax", "largest"), ("argmin", "smallest")):
+    nondifferentiable(f"{_name}(x, /, *, axis=None, keepdims=False)",
+                      batching=batching.extremal_index(_name),
+                      doc=f"The index of the first {_extreme} element.",
+                      about=About(example="V", returns="integers", numpy_keywords=True))
 # fmt: on
 
 
 def count_nonzero(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """The form for libraries without the function."""
     return xp.sum(
         xp.astype(x != xp.zeros_like(x), index_dtype(xp, xp.device_of(x))),
         axis=axis,

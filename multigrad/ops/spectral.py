@@ -15,7 +15,7 @@ from math import nan, sqrt
 from typing import Any
 
 from ..registry import About, composite, define
-from .decompositions import adjoint, epsilon, hermitian, on_diagonal, skew
+from .decompositions import adjoint, epsilon, hermitian, on_diagonal, skew, times_diagonal
 from .kernels import alike, is_complex
 
 # ----- repeated values -----
@@ -86,11 +86,9 @@ PHASES = (
 SVD_PHASES = PHASES.format(
     "svd_backward", "singular vectors", "this phase term, making it ill-defined."
 )
-EIGH_PHASES = PHASES.format(
-    "linalg_eigh_backward", "eigenvectors", "this quantity, so it is ill-defined."
-)
-EIG_PHASES = PHASES.format(
-    "linalg_eig_backward", "eigenvectors", "this quantity, so it is ill-defined."
+EIGH_PHASES, EIG_PHASES = (
+    PHASES.format(f"linalg_{name}_backward", "eigenvectors", "this quantity, so it is ill-defined.")
+    for name in ("eigh", "eig")
 )
 
 # ----- Hermitian eigenvectors and eigenvalues -----
@@ -104,37 +102,30 @@ def eigh_vjp(
     if g is None:
         return eigvalsh_gradient(xp, g_eigenvalues, v)
     if is_complex(xp, v.dtype):
-        g = refuse_phases(
-            xp,
-            g,
-            xp.imag(xp.vecdot(v, g, axis=-2)),
-            allowance(xp, g_eigenvalues, eigenvalues, g),
-            EIGH_PHASES,
-        )
+        allowed = allowance(xp, g_eigenvalues, eigenvalues, g)
+        g = refuse_phases(xp, g, xp.imag(xp.vecdot(v, g, axis=-2)), allowed, EIGH_PHASES)
     inner = alike(xp, inverse_gaps(xp, eigenvalues), v) * skew(xp, adjoint(xp, v) @ g)
     if g_eigenvalues is not None:
-        inner = xp.where(
-            on_diagonal(xp, inner), alike(xp, g_eigenvalues, inner)[..., None, :], inner
-        )
+        diagonal = alike(xp, g_eigenvalues, inner)[..., None, :]
+        inner = xp.where(on_diagonal(xp, inner), diagonal, inner)
     return hermitian(xp, v @ inner @ adjoint(xp, v))
 
 
 def eigvalsh_gradient(xp: Any, g: Any, v: Any) -> Any:
-    return hermitian(xp, (v * alike(xp, g, v)[..., None, :]) @ adjoint(xp, v))
+    return hermitian(xp, times_diagonal(xp, v, g) @ adjoint(xp, v))
 
 
 def eigh_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     """Re diag(V^H t V) and V (F * V^H t V)."""
     v = eigenvectors
     tv = hermitian(xp, t) @ v
-    return xp.real(xp.vecdot(v, tv, axis=-2)), v @ (
-        alike(xp, inverse_gaps(xp, eigenvalues), v) * (adjoint(xp, v) @ tv)
-    )
+    turn = alike(xp, inverse_gaps(xp, eigenvalues), v) * (adjoint(xp, v) @ tv)
+    return xp.real(xp.vecdot(v, tv, axis=-2)), v @ turn
 
 
 # fmt: off
 define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
-       materialize=False, x=eigh_vjp, jvp=eigh_jvp, chapter="linalg",
+       materialize=False, x=eigh_vjp, jvp=eigh_jvp,
        doc="The eigenvalues, ascending, and the eigenvectors of each Hermitian matrix. The "
            "gradient of the eigenvectors is nan where eigenvalues are repeated.",
        about=About(gradient="V (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / (w_j - w_i)",
@@ -143,7 +134,7 @@ define("linalg.eigh(x, /)", batching="leading", outputs=("eigenvalues", "eigenve
 
 # The gradient of the values needs the vectors. They are computed only with the gradient, so that
 # the values alone stay cheap.
-define("linalg.eigvalsh(x, /)", batching="leading", chapter="linalg",
+define("linalg.eigvalsh(x, /)", batching="leading",
        forward={"*": lambda xp, x: xp.linalg.eigh(x)[0]},
        x=lambda xp, g, x: eigvalsh_gradient(xp, g, xp.linalg.eigh(x)[1]),
        jvp=lambda xp, t, x: eigh_jvp(xp, t, *xp.linalg.eigh(x))[0],
@@ -168,10 +159,9 @@ def eig_vjp(
     if g is None:
         return xp.linalg.solve(left, g_eigenvalues[..., :, None] * left)
     length = xp.vecdot(v, g, axis=-2)
-    g = refuse_phases(
-        xp, g, xp.imag(length), allowance(xp, g_eigenvalues, eigenvalues, g), EIG_PHASES
-    )
-    inner = left @ (g - v * alike(xp, xp.real(length), v)[..., None, :])
+    allowed = allowance(xp, g_eigenvalues, eigenvalues, g)
+    g = refuse_phases(xp, g, xp.imag(length), allowed, EIG_PHASES)
+    inner = left @ (g - times_diagonal(xp, v, xp.real(length)))
     inner = xp.conj(inverse_gaps(xp, eigenvalues)) * inner
     if g_eigenvalues is not None:
         inner = xp.where(on_diagonal(xp, inner), g_eigenvalues[..., None, :], inner)
@@ -185,15 +175,14 @@ def eig_jvp(xp: Any, t: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     """
     v = eigenvectors
     inner = xp.linalg.solve(v, alike(xp, t, v) @ v)
-    moved = v @ (inverse_gaps(xp, eigenvalues) * inner)
-    return xp.linalg.diagonal(inner), moved - v * alike(
-        xp, xp.real(xp.vecdot(v, moved, axis=-2)), v
-    )[..., None, :]
+    tangent = v @ (inverse_gaps(xp, eigenvalues) * inner)
+    length = xp.real(xp.vecdot(v, tangent, axis=-2))
+    return xp.linalg.diagonal(inner), tangent - times_diagonal(xp, v, length)
 
 
 # fmt: off
 define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvectors"),
-       materialize=False, x=eig_vjp, jvp=eig_jvp, chapter="linalg",
+       materialize=False, x=eig_vjp, jvp=eig_jvp,
        doc="The eigenvalues and the eigenvectors of length 1 of each square matrix, always "
            "complex. The gradient of the eigenvectors is nan where eigenvalues are repeated.",
        about=About(gradient="V^-H (diag(g_w) + F * (V^H g_V)) V^H with F_ij = 1 / conj(w_j - w_i)",
@@ -202,7 +191,7 @@ define("linalg.eig(x, /)", batching="leading", outputs=("eigenvalues", "eigenvec
 
 # Do not use the library's own function. For larger matrices LAPACK returns the values in another
 # order if it computes no vectors, so a rule could not match the values with vectors computed later.
-composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0], chapter="linalg",
+composite("linalg.eigvals(x, /)", lambda xp, x: xp.linalg.eig(x)[0],
           doc="The eigenvalues of each square matrix, always complex, in the order of `eig`.",
           about=About(example="mg.asarray([[2.0, 0.0], [0.0, 1.0]])",
                       arrays="square matrices (..., M, M)"))
@@ -226,9 +215,8 @@ def first_vectors(xp: Any, g: Any, k: int, axis: int, message: str) -> Any:
         return g
     first, rest = (g[..., :, :k], g[..., :, k:]) if axis == -1 else (g[..., :k, :], g[..., k:, :])
     size = xp.abs(rest)
-    unknown, used = (
-        xp.any(bad, axis=(-2, -1), keepdims=True) for bad in (xp.isnan(size), size > 0)
-    )
+    unknown = xp.any(xp.isnan(size), axis=(-2, -1), keepdims=True)
+    used = xp.any(size > 0, axis=(-2, -1), keepdims=True)
     return xp.refuse(xp.where(unknown, nan, first), used, message)
 
 
@@ -246,7 +234,7 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> 
     g_Vh = first_vectors(xp, g_Vh, k, -2, NO_GRADIENT.format("last rows", "Vh"))
     U, Vh = U[..., :, :k], Vh[..., :k, :]
     if g_U is None and g_Vh is None:
-        return (U * alike(xp, g_S, U)[..., None, :]) @ Vh
+        return times_diagonal(xp, U, g_S) @ Vh
     g_V = None if g_Vh is None else adjoint(xp, g_Vh)
     g_U, g_V, diagonal = svd_diagonal(xp, g_U, g_V, g_S, U, S, Vh)
     x_U = None if g_U is None else adjoint(xp, U) @ g_U
@@ -255,23 +243,17 @@ def svd_vjp(xp: Any, g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> 
     if diagonal is not None:
         inner = xp.where(on_diagonal(xp, inner), diagonal[..., None, :], inner)
     if U.shape[-2] > k and g_U is not None:
-        return (U @ inner + (g_U - U @ x_U) * alike(xp, inverse(xp, S), U)[..., None, :]) @ Vh
+        return (U @ inner + times_diagonal(xp, g_U - U @ x_U, inverse(xp, S))) @ Vh
     if Vh.shape[-1] > k and g_V is not None:
-        return U @ (
-            inner @ Vh
-            + adjoint(
-                xp, (g_V - adjoint(xp, Vh) @ x_V) * alike(xp, inverse(xp, S), U)[..., None, :]
-            )
-        )
+        outside = times_diagonal(xp, g_V - adjoint(xp, Vh) @ x_V, inverse(xp, S))
+        return U @ (inner @ Vh + adjoint(xp, outside))
     return U @ inner @ Vh
 
 
 def svd_inner(xp: Any, x_U: Any, x_V: Any, S: Any) -> Any:
     """F * (K_U + K_V) + E * (K_U - K_V) off the diagonal."""
-    gaps, sums = (
-        alike(xp, each, x_V if x_U is None else x_U)
-        for each in (inverse_gaps(xp, S), inverse_sums(xp, S))
-    )
+    like = x_V if x_U is None else x_U
+    gaps, sums = (alike(xp, f(xp, S), like) for f in (inverse_gaps, inverse_sums))
     if x_V is None:
         return (gaps + sums) * skew(xp, x_U)
     if x_U is None:
@@ -319,10 +301,8 @@ def svd_jvp(xp: Any, t: Any, U: Any, S: Any, Vh: Any) -> Any:
     u, v = U[..., :, :k], adjoint(xp, Vh[..., :k, :])
     tv, tu = t @ v, adjoint(xp, t) @ u
     p = adjoint(xp, u) @ tv
-    gaps, sums = (
-        alike(xp, inverse_gaps(xp, S), p) * hermitian(xp, p),
-        alike(xp, inverse_sums(xp, S), p) * skew(xp, p),
-    )
+    gaps = alike(xp, inverse_gaps(xp, S), p) * hermitian(xp, p)
+    sums = alike(xp, inverse_sums(xp, S), p) * skew(xp, p)
     if is_complex(xp, p.dtype):
         turn = xp.imag(xp.vecdot(u, tv, axis=-2))
         turn = xp.astype(xp.where(turn == 0, 0.0, turn * inverse(xp, 2 * S)), p.dtype) * 1j
@@ -338,20 +318,20 @@ def moved_vectors(xp: Any, vectors: Any, k: int, turn: Any, image: Any, S: Any) 
     The second part leaves the space of the vectors.
     """
     first = vectors[..., :, :k]
-    moved = first @ turn
+    tangent = first @ turn
     if vectors.shape[-2] == k:
-        return moved
-    out = image * alike(xp, inverse(xp, S), image)[..., None, :]
-    moved = moved + out - first @ (adjoint(xp, first) @ out)
+        return tangent
+    out = times_diagonal(xp, image, inverse(xp, S))
+    tangent = tangent + out - first @ (adjoint(xp, first) @ out)
     if vectors.shape[-1] == k:
-        return moved
-    return xp.concat([moved, -first @ (adjoint(xp, out) @ vectors[..., :, k:])], axis=-1)
+        return tangent
+    return xp.concat([tangent, -first @ (adjoint(xp, out) @ vectors[..., :, k:])], axis=-1)
 
 
 def svdvals_vjp(xp: Any, g: Any, x: Any) -> Any:
     """U diag(g) V^H; where singular values are 0, this is one of the subgradients."""
     u, _, vh = xp.linalg.svd(x, full_matrices=False)
-    return (u * alike(xp, g, u)[..., None, :]) @ vh
+    return times_diagonal(xp, u, g) @ vh
 
 
 def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
@@ -361,7 +341,7 @@ def svdvals_jvp(xp: Any, t: Any, x: Any) -> Any:
 
 # fmt: off
 define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("U", "S", "Vh"),
-       materialize=False, x=svd_vjp, jvp=svd_jvp, chapter="linalg",
+       materialize=False, x=svd_vjp, jvp=svd_jvp,
        doc="Orthonormal U and Vh and the singular values S, descending, with U diag(S) Vh = x. "
            "The gradient of vectors is nan where values are repeated. The vectors that "
            "full_matrices=True adds have no gradient; a loss that depends on them raises.",
@@ -369,7 +349,7 @@ define("linalg.svd(x, /, *, full_matrices=True)", batching="leading", outputs=("
                             "for the vectors",
                    example="mg.linalg.svd(mg.asarray([[2.0, 0.0], [0.0, 1.0]])).S",
                    arrays="matrices (..., M, N)"))
-define("linalg.svdvals(x, /)", batching="leading", chapter="linalg",
+define("linalg.svdvals(x, /)", batching="leading",
        forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]}, x=svdvals_vjp,
        jvp=svdvals_jvp, doc="The singular values of each matrix, descending.",
        about=About(gradient="U diag(g) Vh", arrays="matrices (..., M, N)"))

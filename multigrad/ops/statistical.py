@@ -9,6 +9,7 @@ from typing import Any
 from ..registry import About, define, linear
 from . import batching
 from .kernels import conj, is_complex, is_narrow, wide
+from .keys import along
 
 INF = math.inf
 
@@ -91,7 +92,6 @@ linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
 
 
 def _centred(xp: Any, x: Any, axis: Any) -> Any:
-    """x - mean(x)."""
     x = wide(xp, x)
     x = x - xp.mean(x, axis=axis, keepdims=True)
     # remove the rounding error of a mean far from 0
@@ -113,11 +113,16 @@ def var_vjp(xp: Any, g: Any, x: Any, axis: Any, correction: Any, keepdims: Any) 
     ) * _centred(xp, x, axis)
 
 
+def _real_inner(xp: Any, x: Any, t: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum of Re(conj(x) t)."""
+    product = conj(xp, x) * t
+    if is_complex(xp, product.dtype):
+        product = xp.real(product)
+    return xp.sum(product, axis=axis, keepdims=keepdims)
+
+
 def var_jvp(xp: Any, t: Any, x: Any, axis: Any, correction: Any, keepdims: Any) -> Any:
-    product = conj(xp, _centred(xp, x, axis)) * t
-    total = xp.sum(
-        xp.real(product) if is_complex(xp, product.dtype) else product, axis=axis, keepdims=keepdims
-    )
+    total = _real_inner(xp, _centred(xp, x, axis), t, axis, keepdims)
     total = _per_freedom(xp, total, x.shape, axis, correction)
     return _as(xp, total, x.dtype) if is_narrow(xp, x.dtype) else total
 
@@ -171,11 +176,8 @@ def _winners(xp: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
 
 def _how_many(xp: Any, winners: Any, dtype: Any, axis: Any, keepdims: bool) -> Any:
     """The number of winners, as a float to divide by."""
-    return xp.sum(
-        xp.astype(winners, xp.float32 if is_narrow(xp, dtype) else dtype),
-        axis=axis,
-        keepdims=keepdims,
-    )
+    dtype = xp.float32 if is_narrow(xp, dtype) else dtype
+    return xp.sum(xp.astype(winners, dtype), axis=axis, keepdims=keepdims)
 
 
 def _extremum_vjp(extremum: str) -> Any:
@@ -204,30 +206,27 @@ def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) ->
     )
 
 
-# fmt: off
-define("max(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("max"),
-       jvp=extremum_jvp,
-       doc="The largest element over one axis, several, or all. Ties share the gradient.",
-       about=About(gradient={"x": "where(x == ans, g, 0)"},
-                   at="elements equal to the extremum share g evenly", numpy_keywords=True))
-define("min(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp("min"),
-       jvp=extremum_jvp,
-       doc="The smallest element over one axis, several, or all. Ties share the gradient.",
-       about=About(gradient={"x": "where(x == ans, g, 0)"},
-                   at="elements equal to the extremum share g evenly", numpy_keywords=True))
-# fmt: on
+for _name, _extreme in (("max", "largest"), ("min", "smallest")):
+    define(
+        f"{_name}(x, /, *, axis=None, keepdims=False)",
+        batching="axis",
+        x=_extremum_vjp(_name),
+        jvp=extremum_jvp,
+        doc=f"The {_extreme} element over one axis, several, or all. Ties share the gradient.",
+        about=About(
+            gradient={"x": "where(x == ans, g, 0)"},
+            at="elements equal to the extremum share g evenly",
+            numpy_keywords=True,
+        ),
+    )
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
-
-
-def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
-    return (slice(None),) * axis + (part,) + (slice(None),) * (ndim - axis - 1)
 
 
 def _products_before(xp: Any, x: Any, axis: int) -> Any:
     """The product of all earlier elements along the axis; 1 for the first."""
     scan = xp.cumulative_prod(x, axis=axis, dtype=x.dtype, include_initial=True)
-    return scan[_along(len(x.shape), axis, slice(0, x.shape[axis]))]
+    return scan[along(axis, 0, x.shape[axis])]
 
 
 def _products_of_others(xp: Any, x: Any, axis: int) -> Any:
@@ -247,11 +246,10 @@ def prod_gradient(xp: Any, x: Any, axis: Any) -> Any:
     if len(axes) == 1:
         return _products_of_others(xp, x, axes[0])
     order = tuple(i for i in range(len(shape)) if i not in axes) + axes
-    moved = xp.permute_dims(x, order)
-    flat = xp.reshape(
-        moved, (*moved.shape[: len(shape) - len(axes)], math.prod(shape[a] for a in axes))
-    )
-    others = xp.reshape(_products_of_others(xp, flat, len(flat.shape) - 1), moved.shape)
+    arranged = xp.permute_dims(x, order)
+    before = len(shape) - len(axes)
+    flat = xp.reshape(arranged, (*arranged.shape[:before], math.prod(arranged.shape[before:])))
+    others = xp.reshape(_products_of_others(xp, flat, before), arranged.shape)
     return xp.permute_dims(others, tuple(order.index(i) for i in range(len(shape))))
 
 
@@ -263,12 +261,8 @@ def prod_vjp(xp: Any, g: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 
 def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any:
     dtype = xp.float32 if is_narrow(xp, ans.dtype) else ans.dtype
-    gradient = prod_gradient(xp, _as(xp, x, dtype), axis)
-    return _as(
-        xp,
-        xp.sum(gradient * _as(xp, t, dtype), axis=axis, dtype=dtype, keepdims=keepdims),
-        ans.dtype,
-    )
+    product = prod_gradient(xp, _as(xp, x, dtype), axis) * _as(xp, t, dtype)
+    return _as(xp, xp.sum(product, axis=axis, dtype=dtype, keepdims=keepdims), ans.dtype)
 
 
 define(
@@ -293,7 +287,7 @@ def _scan_axis(axis: Any, ndim: int) -> int:
 
 def _after_initial(g: Any, axis: int, include_initial: Any) -> Any:
     """The cotangent without the entry of the initial 0 or 1, which is a constant."""
-    return g[_along(len(g.shape), axis, slice(1, None))] if include_initial else g
+    return g[along(axis, 1, None)] if include_initial else g
 
 
 def cumulative_sum_vjp(xp: Any, g: Any, axis: Any, include_initial: Any) -> Any:
@@ -302,18 +296,20 @@ def cumulative_sum_vjp(xp: Any, g: Any, axis: Any, include_initial: Any) -> Any:
     return xp.flip(xp.cumulative_sum(g, axis=axis, dtype=g.dtype), axis=axis)
 
 
+def _shifted(n: int, step: int, axis: int) -> tuple[Any, Any, Any]:
+    """The keys of the first `step` of n elements, of all but the last `step`, and of the others."""
+    return along(axis, 0, step), along(axis, 0, n - step), along(axis, step, n)
+
+
 def _recurrence(xp: Any, a: Any, b: Any, axis: int) -> Any:
     """Solve s[k] = b[k] + a[k] s[k - 1] along the axis, with s[-1] = 0, by recursive doubling.
 
     After each round s[k] holds the terms of the last `step` elements, and a[k] holds their product
     (Kogge and Stone, IEEE Trans. Comput. C-22, 1973).
     """
-    ndim, n, step = len(b.shape), b.shape[axis], 1
+    n, step = b.shape[axis], 1
     while step < n:
-        head, tail, rest = (
-            _along(ndim, axis, part)
-            for part in (slice(0, step), slice(0, n - step), slice(step, n))
-        )
+        head, tail, rest = _shifted(n, step, axis)
         b = xp.concat([b[head], b[rest] + a[rest] * b[tail]], axis=axis)
         a = xp.concat([a[head], a[rest] * a[tail]], axis=axis)
         step *= 2
@@ -343,29 +339,30 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, include_in
     s = _as(xp, _recurrence(xp, x, _products_before(xp, x, axis) * t, axis), ans.dtype)
     if not include_initial:
         return s
-    return xp.concat([xp.zeros_like(ans[_along(len(x.shape), axis, slice(0, 1))]), s], axis=axis)
+    return xp.concat([xp.zeros_like(ans[along(axis, 0, 1)]), s], axis=axis)
 
 
-def _scanned(combine: Any, reduction: str) -> Any:
-    """Make the form of a scan for libraries without one: recursive doubling, O(n log n).
+def running(xp: Any, x: Any, combine: Any, axis: int) -> Any:
+    """Combine all elements up to each one along an axis, by recursive doubling, O(n log n).
 
     See Hillis and Steele, CACM 29, 1986.
     """
+    n, step = x.shape[axis], 1
+    while step < n:
+        head, tail, rest = _shifted(n, step, axis)
+        x = xp.concat([x[head], combine(x[rest], x[tail])], axis=axis)
+        step *= 2
+    return x
+
+
+def _scanned(combine: Any, reduction: str) -> Any:
+    """Make the form of a scan for libraries without one."""
 
     def scan(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
         axis = _scan_axis(axis, len(x.shape))
-        ndim, n = len(x.shape), x.shape[axis]
-        initial = getattr(xp, reduction)(
-            x[_along(ndim, axis, slice(0, 0))], axis=axis, dtype=dtype, keepdims=True
-        )
-        x, step = _as(xp, x, initial.dtype), 1
-        while step < n:
-            head, tail, rest = (
-                x[_along(ndim, axis, part)]
-                for part in (slice(0, step), slice(0, n - step), slice(step, n))
-            )
-            x = xp.concat([head, combine(rest, tail)], axis=axis)
-            step *= 2
+        nothing = x[along(axis, 0, 0)]
+        initial = getattr(xp, reduction)(nothing, axis=axis, dtype=dtype, keepdims=True)
+        x = running(xp, _as(xp, x, initial.dtype), combine, axis)
         return xp.concat([initial, x], axis=axis) if include_initial else x
 
     return scan

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 from ..registry import About, composite, nondifferentiable
+from .keys import along, place
 
 # fmt: off
-nondifferentiable("all(x, /, *, axis=None, keepdims=False)", batching="axis",
-                  doc="Whether all elements are true.",
-                  about=About(example="mg.asarray([True, False])", returns="booleans",
-                              numpy_keywords=True))
-nondifferentiable("any(x, /, *, axis=None, keepdims=False)", batching="axis",
-                  doc="Whether any element is true.",
-                  about=About(example="mg.asarray([True, False])", returns="booleans",
-                              numpy_keywords=True))
+for _name in ("all", "any"):
+    nondifferentiable(
+        f"{_name}(x, /, *, axis=None, keepdims=False)", batching="axis",
+        doc="Whether all elements are true." if _name == "all" else "Whether any element is true.",
+        about=About(example="mg.asarray([True, False])", returns="booleans", numpy_keywords=True))
 # fmt: on
 
 
@@ -33,13 +30,10 @@ def diff(xp: Any, x: Any, axis: int, n: int, prepend: Any, append: Any) -> Any:
     parts = [a for a in (prepend, x, append) if a is not None]
     if len(parts) > 1:
         x = xp.concat(parts, axis=axis)
-    axis, ndim = index(axis), len(x.shape)
-    if not -ndim <= axis < ndim:
-        raise IndexError(f"diff: axis {axis} is out of bounds for an array with {ndim} axes.")
-    before = (slice(None),) * (axis % ndim)
+    axis = place("diff", "axis", axis, len(x.shape))
     # with more differences than elements, the result is empty
     for _ in range(min(n, x.shape[axis])):
-        x = x[(*before, slice(1, None), ...)] - x[(*before, slice(0, -1), ...)]
+        x = x[along(axis, 1, None)] - x[along(axis, 0, -1)]
     return x
 
 

@@ -17,7 +17,6 @@ Part = tuple[tuple[str, tuple[Any, ...], int | None], ...]
 
 
 def read_slices(xp: Any, x: Any, part: Part) -> Any:
-    """Apply the steps one after the other."""
     for name, arguments, number in part:
         if name == "getitem":
             x = xp.getitem(x, arguments[0])
@@ -26,11 +25,11 @@ def read_slices(xp: Any, x: Any, part: Part) -> Any:
         for word in name.split("."):
             function = getattr(function, word)
         parameters = list(OPS[name].signature.parameters.values())[1:]
-        given = list(zip(parameters, arguments, strict=True))
+        pairs = list(zip(parameters, arguments, strict=True))
         x = function(
             x,
-            *(a for p, a in given if p.kind is not p.KEYWORD_ONLY),
-            **{p.name: a for p, a in given if p.kind is p.KEYWORD_ONLY},
+            *(a for p, a in pairs if p.kind is not p.KEYWORD_ONLY),
+            **{p.name: a for p, a in pairs if p.kind is p.KEYWORD_ONLY},
         )
         if number is not None:
             x = x[number]

@@ -12,7 +12,7 @@ import re
 import textwrap
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 from ..registry import Op, signature_text
 
@@ -21,14 +21,14 @@ __all__ = ["call", "example", "formulas", "text"]
 
 def text(op: Op) -> str:
     """The docstring of an operation."""
-    shown, result = example(op)
+    example_call, result = example(op)
     parts = [
         op.doc,
         "\n".join(_arguments(op)),
         _returned(op),
         _raised(op),
         _gradient(op),
-        f"Example:\n\n    >>> {shown}\n    {result}".rstrip() if shown else "",
+        f"Example:\n\n    >>> {example_call}\n    {result}".rstrip() if example_call else "",
         _meaning(op),
     ]
     return "\n\n".join(_wrapped(part) for part in parts if part)
@@ -36,11 +36,9 @@ def text(op: Op) -> str:
 
 def _wrapped(part: str) -> str:
     """Fill a paragraph to lines of 110; keep examples and lists of arguments unchanged."""
-    return (
-        part
-        if "\n" in part
-        else textwrap.fill(part, 110, break_long_words=False, break_on_hyphens=False)
-    )
+    if "\n" in part:
+        return part
+    return textwrap.fill(part, 110, break_long_words=False, break_on_hyphens=False)
 
 
 def _arguments(op: Op) -> list[str]:
@@ -54,7 +52,9 @@ def _arguments(op: Op) -> list[str]:
     elif len(arrays) == 1:
         lines.append(f"{arrays[0]}: {_kinds(op, 'an array')}")
     elif arrays:
-        broadcast = " whose shapes broadcast" if _elementwise(op) or op.name == "where" else ""
+        broadcast = (
+            " whose shapes broadcast" if _elementwise(op) or op.batching == "elementwise" else ""
+        )
         lines.append(
             f"{', '.join(arrays)}: {_kinds(op, 'arrays')}{broadcast}; if one of them is an array, "
             "others may be Python scalars"
@@ -188,18 +188,14 @@ def _gradient(op: Op) -> str:
 def formulas(op: Op) -> dict[str, str]:
     """The gradients that are expressions, by argument."""
     stated = op.about.gradient
-    known = _of(op, "FORMULAS", {}) | ({} if isinstance(stated, str) else stated)
-    return {name: known[name] for name in op.arrays if name in known}
+    gradients = _of(op, "FORMULAS", {}) | ({} if isinstance(stated, str) else stated)
+    return {name: gradients[name] for name in op.arrays if name in gradients}
 
 
 def example(op: Op) -> tuple[str, str]:
     """The call that a docstring shows, and its result; "" for what is not known."""
-    if pair := _of(op, "EXAMPLES", None):
-        return cast("tuple[str, str]", pair)
-    if result := _of(op, "TENSORS", ""):
-        return f"{call(op)}.tolist()", result
-    result = _of(op, "OTHERS", "")
-    return call(op) if result or op.about.example else "", result
+    pair: tuple[str, str] = _of(op, "EXAMPLES", (call(op), ""))
+    return pair
 
 
 ARRAYS = {
@@ -215,24 +211,10 @@ ARRAYS = {
 
 
 def call(op: Op) -> str:
-    """The call that shows an operation, "" if there is none."""
-    arguments = op.about.example or _usual(op)
+    """The call that the declaration of an operation shows, "" if there is none."""
+    arguments = op.about.example
     spelled = re.sub(r"(?<![.\w])[A-Z]\b", lambda m: f"mg.asarray({ARRAYS[m[0]]})", arguments)
     return spelled if not spelled or f"mg.{op.name}(" in spelled else f"mg.{op.name}({spelled})"
-
-
-def _usual(op: Op) -> str:
-    """The arguments of operations whose declaration gives no example."""
-    n = len(op.arrays)
-    if op.chapter == "elementwise" or (op.kind == "elementwise" and op.public):
-        return ("", "X", "X, Y")[n] if n < 3 else ""
-    if op.name.startswith("nan"):
-        return "mg.asarray([1.0, mg.nan, 3.0])"
-    if "axis" in op.roles and "keepdims" in op.roles and n == 1:
-        return "A, axis=0"
-    if op.chapter == "linalg" and n in (1, 2):
-        return "S"
-    return "P" if op.chapter == "fft" else ""
 
 
 def _of(op: Op, table: str, default: Any) -> Any:

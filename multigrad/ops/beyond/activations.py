@@ -11,7 +11,7 @@ from typing import Any
 from ...registry import About, composite, define, elementwise, nondifferentiable
 from ..kernels import alike, conj, is_complex, wide
 from ..statistical import _as, _axes, _kept
-from .common import floating
+from .common import floating, weights_like
 
 # Each has its own rule. It records one node where the formula has up to six, and no intermediate
 # array is infinite or cancels.
@@ -20,20 +20,15 @@ from .common import floating
 
 
 def logistic(xp: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x)), computed from exp(-|x|), which does not overflow."""
-    if is_complex(xp, x.dtype):
-        return _of_half_plane(xp, x)
-    small = xp.exp(-xp.abs(x))
-    return xp.where(x < 0, small, xp.ones_like(x)) / (1 + small)
+    """1 / (1 + exp(-x)), computed from exp(-|x|), which does not overflow.
 
-
-def _of_half_plane(xp: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x)) of complex numbers.
-
-    It uses exp(x) left of the imaginary axis and exp(-x) right of it.
+    For complex numbers it is exp(x) left of the imaginary axis and exp(-x) right of it.
     """
-    left = xp.real(x) < 0
-    small = xp.exp(xp.where(left, x, -x))
+    if is_complex(xp, x.dtype):
+        left = xp.real(x) < 0
+        small = xp.exp(xp.where(left, x, -x))
+    else:
+        left, small = x < 0, xp.exp(-xp.abs(x))
     return xp.where(left, small, xp.ones_like(x)) / (1 + small)
 
 
@@ -63,20 +58,22 @@ def silu(xp: Any, x: Any) -> Any:
     return (x if is_complex(xp, x.dtype) else xp.maximum(x, -2e4)) * xp.logistic(x)
 
 
-def silu_slope(xp: Any, x: Any) -> Any:
-    """s (1 + x (1 - s)), where s is logistic(x).
+def _bounded_logistic(xp: Any, x: Any) -> tuple[Any, Any]:
+    """x and logistic(x).
 
-    Where s is 0 or 1, x is replaced by a bound, so that an infinite x is not multiplied by 0.
+    Where that is 0 or 1, x is replaced by a bound, so that an infinite x is not multiplied by 0.
     """
     x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
-    s = xp.logistic(x)
+    return x, xp.logistic(x)
+
+
+def silu_slope(xp: Any, x: Any) -> Any:
+    x, s = _bounded_logistic(xp, x)
     return s * (1 + x * (1 - s))
 
 
 def silu_curvature(xp: Any, x: Any) -> Any:
-    """s (1 - s) (2 + x (1 - 2 s)), where s is logistic(x)."""
-    x = x if is_complex(xp, x.dtype) else xp.clip(x, -FLAT, FLAT)
-    s = xp.logistic(x)
+    x, s = _bounded_logistic(xp, x)
     return s * (1 - s) * (2 + x * (1 - 2 * s))
 
 
@@ -132,11 +129,7 @@ def finite_peak(xp: Any, x: Any, axis: Any) -> Any:
     x = xp.real(x) if is_complex(xp, x.dtype) else x
     axes = _axes(x.shape, axis)
     if any(x.shape[a] == 0 for a in axes):
-        return xp.zeros(
-            tuple(1 if i in axes else n for i, n in enumerate(x.shape)),
-            dtype=x.dtype,
-            device=xp.device_of(x),
-        )
+        return _total(xp, x, axis)
     peak = xp.max(x, axis=axis, keepdims=True)
     return xp.where(xp.isfinite(peak), peak, 0.0)
 
@@ -158,25 +151,27 @@ def softmax(xp: Any, x: Any, axis: Any) -> Any:
     z = wide(xp, x)
     if 0 in z.shape:
         return x
-    powers = xp.exp(
-        z
-        - (
-            alike(xp, xp.finite_peak(z, axis=axis), z)
-            if is_complex(xp, z.dtype)
-            else xp.max(z, axis=axis, keepdims=True)
-        )
+    peak = (
+        alike(xp, xp.finite_peak(z, axis=axis), z)
+        if is_complex(xp, z.dtype)
+        else xp.max(z, axis=axis, keepdims=True)
     )
+    powers = xp.exp(z - peak)
     return _as(xp, powers / _total(xp, powers, axis), x.dtype)
 
 
+def _projected(xp: Any, p: Any, x: Any, axis: Any) -> Any:
+    """p (x - sum(p x)) along axes."""
+    product = p * x
+    return product - p * _total(xp, product, axis)
+
+
 def softmax_vjp(xp: Any, g: Any, ans: Any, axis: Any) -> Any:
-    moved = conj(xp, ans) * g
-    return moved - conj(xp, ans) * _total(xp, moved, axis)
+    return _projected(xp, conj(xp, ans), g, axis)
 
 
 def softmax_jvp(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
-    moved = ans * t
-    return moved - ans * _total(xp, moved, axis)
+    return _projected(xp, ans, t, axis)
 
 
 define(
@@ -242,10 +237,8 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
         result = xp.where(count + rest == 0, -math.inf, xp.log1p(rest / some) + xp.log(some) + peak)
         powers = xp.exp(xp.where(z == result, 0.0, z - result))
         total = _total(xp, powers, axis)
-    result = _as(xp, result, x.dtype)
-    return result if keepdims else xp.squeeze(result, axis=_axes(x.shape, axis)), _as(
-        xp, powers / total, x.dtype
-    )
+    result, shares = _as(xp, result, x.dtype), _as(xp, powers / total, x.dtype)
+    return result if keepdims else xp.squeeze(result, axis=_axes(x.shape, axis)), shares
 
 
 def log_sum_exp_vjp(
@@ -281,37 +274,21 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     if b is None and not (return_sign and is_complex(xp, a.dtype)):
         out = xp.log_sum_exp(a, axis=axis, keepdims=keepdims)[0]
         return (out, xp.where(out == -math.inf, 0.0, xp.ones_like(out))) if return_sign else out
-    b = xp.ones_like(a) if b is None else _weight(xp, b, a)
+    b = xp.ones_like(a) if b is None else weights_like(xp, b, a)
     dtype = xp.result_type(a.dtype, b.dtype)
     a, b = xp.broadcast_arrays(wide(xp, _as(xp, a, dtype)), wide(xp, _as(xp, b, dtype)))
     nothing = b == 0
-    shown = xp.where(nothing, -math.inf, a)
-    peak = alike(xp, xp.finite_peak(shown, axis=axis), a)
+    exponents = xp.where(nothing, -math.inf, a)
+    peak = alike(xp, xp.finite_peak(exponents, axis=axis), a)
     powers = xp.exp(a - peak)
     total = _total(xp, b * xp.where(nothing & ~xp.isfinite(powers), 0.0, powers), axis)
-    if return_sign:
-        out, sign = xp.log(xp.abs(total)) + peak, xp.sign(total)
-    else:
-        out = (
-            xp.log(total if is_complex(xp, total.dtype) else xp.where(total < 0, math.nan, total))
-            + peak
-        )
     axes = () if keepdims else _axes(total.shape, axis)
-    parts = tuple(
-        _as(xp, xp.squeeze(part, axis=axes), dtype)
-        for part in ((out, sign) if return_sign else (out,))
-    )
-    return parts if return_sign else parts[0]
-
-
-def _weight(xp: Any, b: Any, a: Any) -> Any:
-    if not hasattr(b, "dtype"):
-        return xp.asarray(b, dtype=a.dtype, device=xp.device_of(a))
-    return (
-        floating(xp, b)
-        if xp.isdtype(b.dtype, ("real floating", "complex floating"))
-        else xp.astype(b, a.dtype)
-    )
+    if return_sign:
+        parts = xp.log(xp.abs(total)) + peak, xp.sign(total)
+        return tuple(_as(xp, xp.squeeze(part, axis=axes), dtype) for part in parts)
+    if not is_complex(xp, total.dtype):
+        total = xp.where(total < 0, math.nan, total)
+    return _as(xp, xp.squeeze(xp.log(total) + peak, axis=axes), dtype)
 
 
 composite(

@@ -7,12 +7,17 @@ from operator import index
 from typing import Any
 
 from ..kernels import is_floating
-from ..keys import float_dtype
+from ..keys import float_dtype, place
 
 
 def floating(xp: Any, x: Any) -> Any:
     """Convert integers or booleans to the device's default floating dtype."""
     return x if is_floating(xp, x.dtype) else xp.astype(x, float_dtype(xp, xp.device_of(x)))
+
+
+def without_nan(xp: Any, a: Any, value: float) -> Any:
+    """Replace each nan of `a` by a number."""
+    return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
 
 
 def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
@@ -22,14 +27,11 @@ def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    given = [index(a) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    for a in given:
-        if not -ndim <= a < ndim:
-            raise IndexError(f"{name}: axis {a} is out of bounds for an array with {ndim} axes.")
-    axes = tuple(a % ndim for a in given)
-    if len(set(axes)) < len(axes):
-        raise ValueError(f"{name}: an axis occurs twice in {tuple(given)}.")
-    return axes
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    places = tuple(place(name, "axis", a, ndim) for a in axes)
+    if len(set(places)) < len(places):
+        raise ValueError(f"{name}: an axis occurs twice in {tuple(index(a) for a in axes)}.")
+    return places
 
 
 def lines(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -38,9 +40,9 @@ def lines(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     rest = tuple(i for i in range(ndim) if i not in axes)
     order = rest + axes
     x = x if order == tuple(range(ndim)) else xp.permute_dims(x, order)
-    return (
-        x if len(axes) == 1 else xp.reshape(x, (*x.shape[: len(rest)], prod(x.shape[len(rest) :])))
-    )
+    if len(axes) == 1:
+        return x
+    return xp.reshape(x, (*x.shape[: len(rest)], prod(x.shape[len(rest) :])))
 
 
 def weights_like(xp: Any, weights: Any, a: Any) -> Any:

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from ...registry import About, composite
-from ..kernels import conj
+from ..kernels import conj, is_bool, is_integral
 from ..keys import index_dtype
 from . import subscripts
 from .subscripts import Labels
@@ -23,27 +23,16 @@ Shape = tuple[int, ...]
 
 def einsum(xp: Any, operands: Sequence[Any], optimize: Any) -> Any:
     """Multiply pair by pair, in the cheapest order."""
-    text, given = subscripts.read(operands)
-    plan = _plan(text, tuple([getattr(x, "shape", None) for x in given]), _fixed(optimize))
-    xs = given if plan.scalars == () else [x for i, x in enumerate(given) if i not in plan.scalars]
+    text, factors = subscripts.read(operands)
+    shapes = tuple([getattr(x, "shape", None) for x in factors])
+    plan = _plan(text, shapes, _fixed(optimize))
+    xs = [x for i, x in enumerate(factors) if i not in plan.scalars]
     truths = [is_bool(xp, x.dtype) for x in xs]
     counted = True in truths and not plan.moves
     result = _run(xp, _numbers(xp, xs, truths) if counted else xs, plan.steps)
     for i in plan.scalars:
-        result = xp.multiply(result, given[i])
+        result = xp.multiply(result, factors[i])
     return result != 0 if counted and False not in truths else result
-
-
-@lru_cache(maxsize=256)
-def is_bool(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is boolean."""
-    return bool(xp.isdtype(dtype, "bool"))
-
-
-@lru_cache(maxsize=256)
-def is_integral(xp: Any, dtype: Any) -> bool:
-    """Whether `dtype` is an integer dtype; `sum` would promote it."""
-    return bool(xp.isdtype(dtype, "integral"))
 
 
 def _numbers(xp: Any, xs: list[Any], truths: list[bool]) -> list[Any]:
@@ -93,13 +82,13 @@ class Pair:
 class Step:
     """One step of a plan.
 
-    Take the operands at `places`, prepare each, multiply them, and append the result with its axes
-    in `order`.
+    Take one or two operands at `places`, prepare each, multiply them, and append the result with
+    its axes in `order`.
     """
 
     places: Shape
     singles: tuple[Single | None, ...]
-    pairs: tuple[Pair, ...]
+    pair: Pair | None
     order: Shape | None
 
 
@@ -116,65 +105,61 @@ class Plan:
 
 
 @lru_cache(maxsize=1024)
-def _plan(text: str, given: tuple[Shape | None, ...], optimize: Any) -> Plan:
+def _plan(text: str, shapes: tuple[Shape | None, ...], optimize: Any) -> Plan:
     """Plan the steps for these subscripts and shapes; the shape of a Python scalar is None."""
     inputs, output, sizes = subscripts.parse(
-        text, tuple(() if shape is None else tuple(shape) for shape in given)
+        text, tuple(() if shape is None else tuple(shape) for shape in shapes)
     )
-    left = [
+    operands = [
         (labels, tuple(shape))
-        for labels, shape in zip(inputs, given, strict=True)
+        for labels, shape in zip(inputs, shapes, strict=True)
         if shape is not None
     ]
-    if not left:
+    if not operands:
         raise TypeError(
             "einsum: no operand is an array. Wrap lists and scalars with multigrad.asarray."
         )
-    path = subscripts.order(tuple(labels for labels, _ in left), output, sizes, optimize)
+    path = subscripts.order(tuple(labels for labels, _ in operands), output, sizes, optimize)
     steps = []
     for places in path:
-        taken = [left[i] for i in places]
-        left = [x for i, x in enumerate(left) if i not in places]
-        last = not left
-        wanted = set(output).union(*(labels for labels, _ in left))
-        step, labels = _step(places, taken, wanted, output if last else None, sizes)
+        chosen = [operands[i] for i in places]
+        operands = [x for i, x in enumerate(operands) if i not in places]
+        needed = set(output).union(*(labels for labels, _ in operands))
+        step, labels = _step(places, chosen, needed, None if operands else output, sizes)
         steps.append(step)
-        left.append((labels, tuple(sizes[label] for label in labels)))
-    moves = len(given) == 1 and not any(s and s.axes for step in steps for s in step.singles)
-    return Plan(tuple(steps), tuple(i for i, shape in enumerate(given) if shape is None), moves)
+        operands.append((labels, tuple(sizes[label] for label in labels)))
+    moves = len(shapes) == 1 and not any(s and s.axes for step in steps for s in step.singles)
+    return Plan(tuple(steps), tuple(i for i, shape in enumerate(shapes) if shape is None), moves)
 
 
 def _step(
     places: Shape,
-    taken: list[tuple[Labels, Shape]],
-    wanted: set[str],
+    operands: list[tuple[Labels, Shape]],
+    needed: set[str],
     output: Labels | None,
     sizes: dict[str, int],
 ) -> tuple[Step, Labels]:
-    singles, names = [], []
     present = [
         {label for label, n in zip(labels, shape, strict=True) if n == sizes[label]}
-        for labels, shape in taken
+        for labels, shape in operands
     ]
-    for i, (labels, shape) in enumerate(taken):
-        others = wanted.union(*present[:i], *present[i + 1 :])
-        single, labels = _single(labels, shape, others, sizes)
+    singles, names = [], []
+    for i, (labels, shape) in enumerate(operands):
+        single, labels = _single(
+            labels, shape, needed.union(*present[:i], *present[i + 1 :]), sizes
+        )
         singles.append(single)
         names.append(labels)
-    pairs = []
-    labels = names[0]
-    for i, other in enumerate(names[1:], 2):
-        kept = wanted.union(*names[i:])
-        pair, labels = _pair(labels, other, kept, output if i == len(names) else None, sizes)
-        pairs.append(pair)
-    order = None
+    pair, order, labels = None, None, names[0]
+    if len(names) == 2:
+        pair, labels = _pair(names[0], names[1], needed, output, sizes)
     if output is not None and labels != output:
-        order, labels = tuple(labels.index(label) for label in output), output
-    return Step(places, tuple(singles), tuple(pairs), order), labels
+        order, labels = _moved(labels, output), output
+    return Step(places, tuple(singles), pair, order), labels
 
 
 def _single(
-    labels: Labels, shape: Shape, kept: set[str], sizes: dict[str, int]
+    labels: Labels, shape: Shape, needed: set[str], sizes: dict[str, int]
 ) -> tuple[Single | None, Labels]:
     places = [
         i for i, (label, n) in enumerate(zip(labels, shape, strict=True)) if n == sizes[label]
@@ -189,43 +174,41 @@ def _single(
             diagonals.append((i, j))
             del names[j], names[i]
             names.append(label)
-    axes = tuple(i for i, label in enumerate(names) if label not in kept)
-    labels = tuple(label for label in names if label in kept)
-    return (
-        None
-        if squeezed is None and not diagonals and not axes
-        else Single(squeezed, tuple(diagonals), axes)
-    ), labels
+    axes = tuple(i for i, label in enumerate(names) if label not in needed)
+    labels = tuple(label for label in names if label in needed)
+    if squeezed is None and not diagonals and not axes:
+        return None, labels
+    return Single(squeezed, tuple(diagonals), axes), labels
 
 
 def _pair(
-    one: Labels, two: Labels, kept: set[str], output: Labels | None, sizes: dict[str, int]
+    one: Labels, two: Labels, needed: set[str], output: Labels | None, sizes: dict[str, int]
 ) -> tuple[Pair, Labels]:
-    summed = tuple(label for label in one if label in two and label not in kept)
+    summed = tuple(label for label in one if label in two and label not in needed)
     if not summed:
         return _product(one, two, output, sizes)
     batch = tuple(
-        label for label in output or one if label in one and label in two and label in kept
+        label for label in output or one if label in one and label in two and label in needed
     )
     rows = _own(one, two, output)
     columns = _own(two, one, output)
-    if batch and not rows and not columns:
-        return _vectors(one, two, batch, summed, sizes)
     swap = output is not None and output == (*batch, *columns, *rows) != (*batch, *rows, *columns)
     if swap:
         one, two, rows, columns = two, one, columns, rows
+    front, m, n = (tuple(sizes[label] for label in labels) for labels in (batch, rows, columns))
+    k, plain = prod(sizes[label] for label in summed), len(summed) == 1
+    first, second = _moved(one, (*batch, *rows, *summed)), _moved(two, (*batch, *summed, *columns))
+    if batch and not rows and not columns:
+        shape = None if plain else (*front, k)
+        return Pair("vecdot", first, shape, second, shape), batch
     if batch:
-        return _batch(one, two, batch, rows, columns, summed, sizes, swap)
-    if len(summed) == 1 and len(one) <= 2 and len(two) <= 2:
-        pair = Pair(
-            "matmul",
-            _moved(one, (*rows, *summed)),
-            None,
-            _moved(two, (*summed, *columns)),
-            None,
-            swap=swap,
-        )
-        return pair, (*rows, *columns)
+        shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
+        shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
+        shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
+        pair = Pair("matmul", first, shape1, second, shape2, None, shape, swap)
+        return pair, (*batch, *rows, *columns)
+    if plain and len(one) <= 2 and len(two) <= 2:
+        return Pair("matmul", first, None, second, None, swap=swap), (*rows, *columns)
     rows, columns = (
         tuple(label for label in labels if label not in summed) for labels in (one, two)
     )
@@ -238,8 +221,8 @@ def _own(one: Labels, two: Labels, output: Labels | None) -> Labels:
     return tuple(label for label in (output or one) if label in one and label not in two)
 
 
-def _moved(labels: Labels, wanted: Labels) -> Shape | None:
-    return None if labels == wanted else tuple(labels.index(label) for label in wanted)
+def _moved(labels: Labels, order: Labels) -> Shape | None:
+    return None if labels == order else tuple(labels.index(label) for label in order)
 
 
 def _product(
@@ -261,62 +244,18 @@ def _product(
     return Pair("multiply", layouts[0], layouts[1], layouts[2], layouts[3]), labels
 
 
-def _vectors(
-    one: Labels, two: Labels, batch: Labels, summed: Labels, sizes: dict[str, int]
-) -> tuple[Pair, Labels]:
-    wanted = (*batch, *summed)
-    shape = (
-        None
-        if len(summed) == 1
-        else (*(sizes[label] for label in batch), prod(sizes[label] for label in summed))
-    )
-    return Pair("vecdot", _moved(one, wanted), shape, _moved(two, wanted), shape), batch
-
-
-def _batch(
-    one: Labels,
-    two: Labels,
-    batch: Labels,
-    rows: Labels,
-    columns: Labels,
-    summed: Labels,
-    sizes: dict[str, int],
-    swap: bool,
-) -> tuple[Pair, Labels]:
-    front, m, n = (tuple(sizes[label] for label in labels) for labels in (batch, rows, columns))
-    k = prod(sizes[label] for label in summed)
-    plain = len(summed) == 1
-    shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
-    shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
-    shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
-    return (
-        Pair(
-            "matmul",
-            _moved(one, (*batch, *rows, *summed)),
-            shape1,
-            _moved(two, (*batch, *summed, *columns)),
-            shape2,
-            None,
-            shape,
-            swap,
-        ),
-        (*batch, *rows, *columns),
-    )
-
-
 # ----- execution -----
 
 
-def _run(xp: Any, xs: list[Any], plan: tuple[Step, ...]) -> Any:
-    for step in plan:
-        parts = [
-            x if single is None else _prepared(xp, x, single)
-            for x, single in zip((xs[i] for i in step.places), step.singles, strict=True)
+def _run(xp: Any, xs: list[Any], steps: tuple[Step, ...]) -> Any:
+    for step in steps:
+        y, *other = [
+            xs[i] if single is None else _prepared(xp, xs[i], single)
+            for i, single in zip(step.places, step.singles, strict=True)
         ]
         xs = [x for i, x in enumerate(xs) if i not in step.places]
-        y = parts[0]
-        for pair, x in zip(step.pairs, parts[1:], strict=True):
-            y = _multiplied(xp, pair, y, x)
+        if step.pair is not None:
+            y = _multiplied(xp, step.pair, y, *other)
         xs.append(y if step.order is None else xp.permute_dims(y, step.order))
     return xs[0]
 
@@ -331,6 +270,7 @@ def _prepared(xp: Any, x: Any, single: Single) -> Any:
 
 
 def _sum(xp: Any, x: Any, axes: Any) -> Any:
+    # `sum` would promote integers
     return xp.sum(x, axis=axes, dtype=x.dtype) if is_integral(xp, x.dtype) else xp.sum(x, axis=axes)
 
 
@@ -346,12 +286,10 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
     if pair.kind == "tensordot":
         return xp.tensordot(x1, x2, axes=pair.axes)
     x1, x2 = _laid(xp, x1, pair.order1, pair.shape1), _laid(xp, x2, pair.order2, pair.shape2)
-    if pair.kind == "multiply":
-        return xp.multiply(x1, x2)
-    if pair.kind == "matmul":
-        y = xp.matmul(x1, x2)
-        return y if pair.shape is None else xp.reshape(y, pair.shape)
-    return xp.vecdot(conj(xp, x1), x2)  # vecdot conjugates its first operand
+    if pair.kind == "vecdot":  # it conjugates its first operand
+        x1 = conj(xp, x1)
+    y = getattr(xp, pair.kind)(x1, x2)
+    return y if pair.shape is None else xp.reshape(y, pair.shape)
 
 
 composite(

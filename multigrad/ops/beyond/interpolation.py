@@ -8,7 +8,7 @@ from typing import Any
 
 from ...registry import About, composite
 from ..kernels import alike
-from ..keys import float_dtype, place
+from ..keys import along, float_dtype, place
 
 # ----- gradient -----
 
@@ -17,8 +17,8 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
     """Return one array for each axis, or the array itself for a single axis."""
     ndim = len(f.shape)
     several = axis is None or isinstance(axis, (tuple, list))
-    given = range(ndim) if axis is None else axis if several else (axis,)
-    axes = [place("gradient", "axis", a, ndim) for a in given]
+    numbers = range(ndim) if axis is None else axis if several else (axis,)
+    axes = [place("gradient", "axis", a, ndim) for a in numbers]
     if len(set(axes)) != len(axes):
         raise ValueError(f"gradient: an axis is given twice in {axis!r}.")
     if len(varargs) not in (0, 1, len(axes)):
@@ -34,13 +34,9 @@ def gradient(xp: Any, f: Any, varargs: Sequence[Any], axis: Any, edge_order: Any
     elif varargs:
         # an array object of multigrad, so that operators accept other array objects beside it
         f = xp.astype(f, f.dtype, copy=False)
-    spacings = (
-        [1.0] * len(axes)
-        if not varargs
-        else list(varargs) * len(axes)
-        if len(varargs) == 1
-        else list(varargs)
-    )
+    spacings = list(varargs or [1.0])
+    if len(spacings) == 1:
+        spacings *= len(axes)
     parts = tuple(
         _along(xp, f, a, _steps(xp, f, h, a), order) for a, h in zip(axes, spacings, strict=True)
     )
@@ -66,35 +62,40 @@ def _steps(xp: Any, f: Any, h: Any, axis: int) -> Any:
 
 
 def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
-    n, before = f.shape[axis], (slice(None),) * axis
+    n = f.shape[axis]
     if n < order + 1:
         raise ValueError(
             f"gradient: axis {axis} has length {n}; edge_order={order} needs {order + 1} "
             "elements at least."
         )
+    if getattr(h, "shape", ()):
+        h = xp.reshape(h, tuple(n - 1 if i == axis else 1 for i in range(len(f.shape))))
+        return _by_coordinates(xp, f, axis, h, order)
 
     def at(start: int, stop: int) -> Any:
-        return f[(*before, slice(start, stop), ...)]
+        return f[along(axis, start, stop)]
 
-    if not getattr(h, "shape", ()):
-        middle = xp.divide(at(2, n) - at(0, n - 2), 2.0 * h)
-        if order == 1:
-            first, last = (
-                xp.divide(at(1, 2) - at(0, 1), h),
-                xp.divide(at(n - 1, n) - at(n - 2, n - 1), h),
-            )
-        else:
-            first = at(0, 1) * (-1.5 / h) + at(1, 2) * (2.0 / h) + at(2, 3) * (-0.5 / h)
-            last = (
-                at(n - 3, n - 2) * (0.5 / h)
-                + at(n - 2, n - 1) * (-2.0 / h)
-                + at(n - 1, n) * (1.5 / h)
-            )
-        return xp.concat([first, middle, last], axis=axis)
-    h = xp.reshape(h, tuple(n - 1 if i == axis else 1 for i in range(len(f.shape))))
+    middle = xp.divide(at(2, n) - at(0, n - 2), 2.0 * h)
+    if order == 1:
+        first = xp.divide(at(1, 2) - at(0, 1), h)
+        last = xp.divide(at(n - 1, n) - at(n - 2, n - 1), h)
+    else:
+        first = at(0, 1) * (-1.5 / h) + at(1, 2) * (2.0 / h) + at(2, 3) * (-0.5 / h)
+        last = (
+            at(n - 3, n - 2) * (0.5 / h) + at(n - 2, n - 1) * (-2.0 / h) + at(n - 1, n) * (1.5 / h)
+        )
+    return xp.concat([first, middle, last], axis=axis)
+
+
+def _by_coordinates(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
+    """The differences for distances h between coordinates."""
+    n = f.shape[axis]
+
+    def at(start: int, stop: int) -> Any:
+        return f[along(axis, start, stop)]
 
     def step(start: int, stop: int) -> Any:
-        return h[(*before, slice(start, stop), ...)]
+        return h[along(axis, start, stop)]
 
     d1, d2 = step(0, n - 2), step(1, n - 1)
     middle = (
@@ -103,10 +104,8 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
         + at(2, n) * (d1 / (d2 * (d1 + d2)))
     )
     if order == 1:
-        first, last = (
-            (at(1, 2) - at(0, 1)) / step(0, 1),
-            (at(n - 1, n) - at(n - 2, n - 1)) / step(n - 2, n - 1),
-        )
+        first = (at(1, 2) - at(0, 1)) / step(0, 1)
+        last = (at(n - 1, n) - at(n - 2, n - 1)) / step(n - 2, n - 1)
     else:
         d1, d2 = step(0, 1), step(1, 2)
         first = (
@@ -194,9 +193,9 @@ def _floats(xp: Any, values: tuple[Any, ...], options: tuple[Any, ...]) -> list[
     among these, that of the options.
     """
     own = [v for v in values if hasattr(v, "dtype")]
-    given = own or [v for v in options if hasattr(v, "dtype")]
-    like = given[0]
-    floating = next((v.dtype for v in given if xp.isdtype(v.dtype, "real floating")), None)
+    candidates = own or [v for v in options if hasattr(v, "dtype")]
+    like = candidates[0]
+    floating = next((v.dtype for v in candidates if xp.isdtype(v.dtype, "real floating")), None)
     if floating is None:
         floating = float_dtype(xp, xp.device_of(like))
     arrays = [

@@ -11,54 +11,39 @@ from typing import Any
 
 from ...registry import About, composite, define, nondifferentiable
 from .. import batching
-from ..kernels import alike, imaginary, is_complex, is_floating, wide
+from ..kernels import alike, imaginary, is_complex, is_floating, refusal, wide
 from ..statistical import _as, _axes, _divided, _how_many, _kept
-from .common import floating
+from .common import floating, without_nan
+from .running import scan
 
 # ----- sums and products -----
 
 
-def _with(xp: Any, a: Any, value: float) -> Any:
-    """Replace each nan of `a` by a number."""
-    return xp.where(xp.isnan(a), value, a) if is_floating(xp, a.dtype) else a
+def _reduced(reduction: str, value: float) -> Any:
+    """Make a reduction in which a nan counts as `value`."""
 
+    def reduced(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+        a = without_nan(xp, a, value)
+        return getattr(xp, reduction)(a, axis=axis, dtype=dtype, keepdims=keepdims)
 
-def nansum(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    return xp.sum(_with(xp, a, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
-
-
-def nanprod(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    return xp.prod(_with(xp, a, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
-
-
-def _flat(xp: Any, a: Any, axis: Any) -> tuple[Any, int]:
-    return (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
-
-
-def nancumsum(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    a, axis = _flat(xp, a, axis)
-    return xp.cumulative_sum(_with(xp, a, 0.0), axis=axis, dtype=dtype)
-
-
-def nancumprod(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    a, axis = _flat(xp, a, axis)
-    return xp.cumulative_prod(_with(xp, a, 1.0), axis=axis, dtype=dtype)
+    return reduced
 
 
 # fmt: off
-composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", nansum,
+composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("sum", 0.0),
           doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
               "are nan. Same as numpy.nansum.",
           about=About(method=True))
-composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", nanprod,
+composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("prod", 1.0),
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
               "all are nan. Same as numpy.nanprod.")
-composite("nancumsum(a: array, axis=None, dtype=None)", nancumsum,
-          doc="The cumulative sums along an axis, or of the flattened array (None); a nan counts "
-              "as 0. Same as numpy.nancumsum.")
-composite("nancumprod(a: array, axis=None, dtype=None)", nancumprod,
-          doc="The cumulative products along an axis, or of the flattened array (None); a nan "
-              "counts as 1. Same as numpy.nancumprod.")
+for _name, _standard, _value, _what in (
+    ("nancumsum", "cumulative_sum", 0.0, "sums"),
+    ("nancumprod", "cumulative_prod", 1.0, "products"),
+):
+    composite(f"{_name}(a: array, axis=None, dtype=None)", scan(_standard, _value),
+              doc=f"The cumulative {_what} along an axis, or of the flattened array (None); a nan "
+                  f"counts as {_value:.0f}. Same as numpy.{_name}.")
 # fmt: on
 
 # ----- mean and variance -----
@@ -69,55 +54,46 @@ def _quotient(xp: Any, total: Any, count: Any) -> Any:
     return total / alike(xp, xp.where(count > 0, count, math.nan), total)
 
 
-def _counted(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """The mask of nans, and the number of other elements as a float to divide by."""
+def _mean(xp: Any, a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any, Any]:
+    """The mask of nans, the number of other elements as a float to divide by, and their mean."""
     lost = xp.isnan(a)
     real = xp.real(a).dtype if is_complex(xp, a.dtype) else a.dtype
-    return lost, xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
+    count = xp.sum(xp.astype(~lost, real), axis=axis, keepdims=keepdims)
+    total = xp.sum(xp.where(lost, 0.0, a), axis=axis, keepdims=keepdims)
+    return lost, count, _quotient(xp, total, count)
+
+
+def _cast(xp: Any, a: Any, dtype: Any) -> Any:
+    return floating(xp, a) if dtype is None else xp.astype(a, dtype)
 
 
 def nanmean(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
-    z = wide(xp, a)
-    lost, count = _counted(xp, z, axis, keepdims)
-    return _as(
-        xp,
-        _quotient(xp, xp.sum(xp.where(lost, 0.0, z), axis=axis, keepdims=keepdims), count),
-        a.dtype,
-    )
+    a = _cast(xp, a, dtype)
+    return _as(xp, _mean(xp, wide(xp, a), axis, keepdims)[2], a.dtype)
 
 
-def nanvar(
-    xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
-) -> Any:
-    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
-    return _as(
-        xp, _variance(xp, "nanvar", wide(xp, a), axis, ddof, keepdims, correction), xp.real(a).dtype
-    )
+def _deviation(name: str) -> Any:
+    """Make nanvar, or nanstd, its root."""
 
-
-def nanstd(
-    xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
-) -> Any:
-    a = floating(xp, a) if dtype is None else xp.astype(a, dtype)
-    variance = _variance(xp, "nanstd", wide(xp, a), axis, ddof, keepdims, correction)
-    flat = variance == 0  # the gradient of constants is 0
-    return _as(xp, xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, variance))), xp.real(a).dtype)
-
-
-def _variance(
-    xp: Any, name: str, a: Any, axis: Any, ddof: float, keepdims: bool, correction: Any
-) -> Any:
-    if correction is not None:
-        if ddof != 0:
+    def deviation(
+        xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
+    ) -> Any:
+        if correction is not None and ddof != 0:
             raise ValueError(f"{name}: ddof and correction mean the same, so give one of them.")
-        ddof = correction
-    lost, count = _counted(xp, a, axis, True)
-    mean = _quotient(xp, xp.sum(xp.where(lost, 0.0, a), axis=axis, keepdims=True), count)
-    apart = xp.where(lost, 0.0, a - mean)
-    square = xp.real(xp.conj(apart) * apart) if is_complex(xp, a.dtype) else apart * apart
-    variance = _quotient(xp, xp.sum(square, axis=axis, keepdims=True), count - ddof)
-    return variance if keepdims else xp.squeeze(variance, axis=_axes(a.shape, axis))
+        a = _cast(xp, a, dtype)
+        z = wide(xp, a)
+        lost, count, mean = _mean(xp, z, axis, True)
+        apart = xp.where(lost, 0.0, z - mean)
+        square = xp.real(xp.conj(apart) * apart) if is_complex(xp, z.dtype) else apart * apart
+        total = xp.sum(square, axis=axis, keepdims=True)
+        result = _quotient(xp, total, count - (ddof if correction is None else correction))
+        result = result if keepdims else xp.squeeze(result, axis=_axes(z.shape, axis))
+        if name == "nanstd":
+            flat = result == 0  # the gradient of constants is 0
+            result = xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, result)))
+        return _as(xp, result, xp.real(a).dtype)
+
+    return deviation
 
 
 # fmt: off
@@ -126,12 +102,12 @@ composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean
               "numpy.nanmean.",
           about=About(method=True))
 composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          nanvar,
+          _deviation("nanvar"),
           doc="The variance of the elements that are not nan over one axis, several, or all. The "
               "divisor is their number minus ddof; correction is another name for ddof. The "
               "result is nan where the divisor is not positive. Same as numpy.nanvar.")
 composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          nanstd,
+          _deviation("nanstd"),
           doc="The square root of nanvar. The gradient of constants is 0. Same as numpy.nanstd.")
 # fmt: on
 
@@ -173,42 +149,27 @@ def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
     return out if keepdims else xp.squeeze(out, axis=_axes(a.shape, axis))
 
 
-for _name in ("min", "max"):
+for _name, _extreme in (("min", "smallest"), ("max", "largest")):
     define(
         f"nan{_name}(a: array, axis=None, *, keepdims=False)",
         forward=_extremum(_name),
         batching="axis",
         a=extremum_vjp,
         jvp=extremum_jvp,
-        doc=f"The {'smallest' if _name == 'min' else 'largest'} of the elements that are not nan "
-        "over one axis, several, or all; nan if all are nan. Ties share the gradient. As "
-        f"numpy.nan{_name}.",
+        doc=f"The {_extreme} of the elements that are not nan over one axis, several, or all; nan "
+        f"if all are nan. Ties share the gradient. As numpy.nan{_name}.",
         about=About(
             gradient="g for the element equal to the extremum; equal elements share it evenly"
         ),
     )
 
 
-def known_index(xp: Any, x: Any, missing: Any, message: str) -> Any:
-    """The only form of `known_index`."""
-    known = xp.truth(xp.any(missing))
-    if known:
-        raise ValueError(message)
-    return xp.where(missing, -1, x) if known is None else x
-
-
-def _batch_of_indices(xp: Any, x: Any, missing: Any, message: str, size: int) -> Any:
-    return xp.known_index(
-        batching.whole(xp, x, size), batching.padded(xp, missing, len(x.shape) - 1), message
-    )
-
-
 nondifferentiable(
-    "known_index(x, missing, /, message)",
-    forward=known_index,
-    batching=_batch_of_indices,
+    "known_index(x, bad, /, message)",
+    forward=refusal(ValueError, -1),
+    batching=batching.refusal("known_index"),
     chapter="kernels",
-    doc="Return `x`; raise ValueError(message) if `missing` is true anywhere. Where values are "
+    doc="Return `x`; raise ValueError(message) if `bad` is true anywhere. Where values are "
     "not known (under a trace), the result is -1 there instead.",
     about=About(checks=True),
 )
@@ -261,8 +222,8 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
         return xp.astype(real, x.dtype) + imaginary(xp, imag, x.dtype)
     limits = xp.finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    high, low, nothing = (
-        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (high, low, nan)
+    nothing, high, low = (
+        xp.asarray(v, dtype=x.dtype, device=xp.device_of(x)) for v in (nan, high, low)
     )
     return xp.where(xp.isfinite(x), x, xp.where(xp.isnan(x), nothing, xp.where(x > 0, high, low)))
 

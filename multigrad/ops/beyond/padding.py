@@ -11,7 +11,7 @@ from operator import index
 from typing import Any
 
 from ...registry import About, composite
-from ..keys import float_dtype
+from ..keys import along, float_dtype
 from .shapes import among_zeros
 
 Widths = list[tuple[Any, Any]]
@@ -28,12 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "symmetric": {"reflect_type": "even"},
     "wrap": {},
 }
-DEFAULTS: dict[str, Any] = {
-    "constant_values": 0,
-    "end_values": 0,
-    "stat_length": None,
-    "reflect_type": "even",
-}
+DEFAULTS = {name: value for options in OPTIONS.values() for name, value in options.items()}
 
 
 def pad(
@@ -46,7 +41,6 @@ def pad(
     stat_length: Any,
     reflect_type: Any,
 ) -> Any:
-    """Check the arguments, then pad by the mode."""
     if mode not in OPTIONS:
         why = (
             "needs the middle of sorted values"
@@ -58,18 +52,17 @@ def pad(
         raise ValueError(
             f"pad: the mode {mode!r} {why}. Modes are {', '.join(map(repr, OPTIONS))}."
         )
-    given = {
+    values = {
         "constant_values": constant_values,
         "end_values": end_values,
         "stat_length": stat_length,
         "reflect_type": reflect_type,
     }
-    for name, value in given.items():
-        if (
-            name not in OPTIONS[mode]
-            and value is not DEFAULTS[name]
-            and not _same(value, DEFAULTS[name])
-        ):
+    for name, value in values.items():
+        default = DEFAULTS[name]
+        # arrays are not compared with a default
+        usual = value is default or (type(value) is type(default) and bool(value == default))
+        if name not in OPTIONS[mode] and not usual:
             raise ValueError(f"pad: the mode {mode!r} takes no {name}.")
     widths = _widths(pad_width, len(array.shape))
     if mode == "constant":
@@ -82,75 +75,67 @@ def pad(
                 f"pad: axis {axis} has no elements, so only the modes 'constant' and 'empty' "
                 "can pad it."
             )
+    options: Widths = [(None, None)] * len(widths)
+    ends: Callable[..., list[Any]] = _wrapped
     if mode == "linear_ramp":
-        return _each(xp, array, widths, _pairs(end_values, len(widths), "end_values"), _ramps)
-    if mode in ("maximum", "mean", "minimum"):
-        return _each(xp, array, widths, _lengths(stat_length, len(widths)), STATISTICS[mode])
-    if mode in ("reflect", "symmetric"):
+        options, ends = _pairs(end_values, len(widths), "end_values"), _ramps
+    elif mode in STATISTICS:
+        lengths = 1 if mode == "edge" else stat_length
+        options, ends = _lengths(lengths, len(widths)), STATISTICS[mode]
+    elif mode in ("reflect", "symmetric"):
         if reflect_type not in ("even", "odd"):
             raise ValueError(f"pad: reflect_type is {reflect_type!r}; it must be 'even' or 'odd'.")
-        return _each(
-            xp, array, widths, [(mode == "reflect", reflect_type == "odd")] * len(widths), _mirrored
-        )
-    return _each(
-        xp, array, widths, [(None, None)] * len(widths), _edges if mode == "edge" else _wrapped
-    )
-
-
-def _same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
+        options, ends = [(mode == "reflect", reflect_type == "odd")] * len(widths), _mirrored
+    return _each(xp, array, widths, options, ends)
 
 
 # ----- the options for each end of each axis -----
 
 
-def _pairs(given: Any, ndim: int, name: str) -> Widths:
+def _pairs(option: Any, ndim: int, name: str) -> Widths:
     """Expand an option to one pair (before, after) for each axis.
 
     It may be one number for all ends, one pair for all axes, or a sequence of pairs.
     """
-    if getattr(given, "shape", None):
-        given = [given[i] for i in range(given.shape[0])]
-        given = [[row[i] for i in range(row.shape[0])] if row.shape else row for row in given]
-    if not isinstance(given, (tuple, list)):
-        return [(given, given)] * ndim
-    rows = [tuple(row) if isinstance(row, (tuple, list)) else row for row in given]
+    if getattr(option, "shape", None):
+        option = [option[i] for i in range(option.shape[0])]
+        option = [[row[i] for i in range(row.shape[0])] if row.shape else row for row in option]
+    if not isinstance(option, (tuple, list)):
+        return [(option, option)] * ndim
+    rows = [tuple(row) if isinstance(row, (tuple, list)) else row for row in option]
     if not any(isinstance(row, tuple) for row in rows):
-        if len(rows) == 1:
-            return [(rows[0], rows[0])] * ndim
-        if len(rows) == 2:
-            return [(rows[0], rows[1])] * ndim
-    elif all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows) and len(rows) in (
-        1,
-        ndim,
-    ):
+        if len(rows) in (1, 2):
+            return [(rows[0], rows[-1])] * ndim
+    elif all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows):
         pairs = [(row[0], row[-1]) for row in rows]
-        return pairs * ndim if len(rows) == 1 else pairs
+        if len(rows) in (1, ndim):
+            return pairs if len(rows) == ndim else pairs * ndim
     raise ValueError(
-        f"pad: {name} is {given!r}; for an array with {ndim} axes it must be one number, a pair "
+        f"pad: {name} is {option!r}; for an array with {ndim} axes it must be one number, a pair "
         f"(before, after), or {ndim} such pairs."
     )
 
 
-def _widths(given: Any, ndim: int) -> Widths:
-    if isinstance(given, dict):
+def _widths(widths: Any, ndim: int) -> Widths:
+    if isinstance(widths, dict):
         rows: list[Any] = [(0, 0)] * ndim
-        for axis, width in given.items():
+        for axis, width in widths.items():
             if not -ndim <= index(axis) < ndim:
                 raise IndexError(
                     f"pad: pad_width names axis {axis}, which does not exist in an array with "
                     f"{ndim} axes."
                 )
             rows[index(axis)] = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
-        given = rows or 0
-    return _counts(_pairs(given, ndim, "pad_width"), "pad_width", 0)
+        widths = rows or 0
+    return _counts(_pairs(widths, ndim, "pad_width"), "pad_width", 0)
 
 
-def _lengths(given: Any, ndim: int) -> Widths:
+def _lengths(lengths: Any, ndim: int) -> Widths:
     def length(n: Any) -> Any:
         return None if n is None else _counts([(n, n)], "stat_length", 1)[0][0]
 
-    return [(length(before), length(after)) for before, after in _pairs(given, ndim, "stat_length")]
+    pairs = _pairs(lengths, ndim, "stat_length")
+    return [(length(before), length(after)) for before, after in pairs]
 
 
 def _counts(pairs: Widths, name: str, least: int) -> Widths:
@@ -169,13 +154,9 @@ def _counts(pairs: Widths, name: str, least: int) -> Widths:
 def _zeros(xp: Any, x: Any, widths: Widths) -> Any:
     if not any(n for pair in widths for n in pair):
         return xp.astype(x, x.dtype)
-    shape = tuple(before + n + after for n, (before, after) in zip(x.shape, widths, strict=True))
-    return among_zeros(
-        xp,
-        x,
-        tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)),
-        shape,
-    )
+    sides = list(zip(x.shape, widths, strict=True))
+    key = tuple(slice(before, before + n) for n, (before, _) in sides)
+    return among_zeros(xp, x, key, tuple(before + n + after for n, (before, after) in sides))
 
 
 def _constant(xp: Any, x: Any, widths: Widths, values: Any) -> Any:
@@ -194,7 +175,6 @@ def _constants(
 
 
 def _cast(xp: Any, value: Any, x: Any) -> Any:
-    """Convert one value to an array like `x`."""
     if hasattr(value, "dtype"):
         return value if value.dtype == x.dtype else xp.astype(value, x.dtype)
     if xp.isdtype(x.dtype, "integral"):
@@ -211,27 +191,15 @@ def _repeated(xp: Any, value: Any, x: Any, axis: int, n: int) -> Any:
 
 def _each(xp: Any, x: Any, widths: Widths, options: Widths, ends: Callable[..., list[Any]]) -> Any:
     """Join the elements that `ends` returns for both ends of each axis."""
-    changed = False
+    if not any(n for pair in widths for n in pair):
+        return xp.astype(x, x.dtype)
     for axis, ((before, after), option) in enumerate(zip(widths, options, strict=True)):
         if before or after:
             first, last = ends(xp, x, axis, before, after, option)
             x = xp.concat(
                 [part for part, n in ((first, before), (x, 1), (last, after)) if n], axis=axis
             )
-            changed = True
-    return x if changed else xp.astype(x, x.dtype)
-
-
-def _part(x: Any, axis: int, start: int, stop: int) -> Any:
-    return x[(slice(None),) * axis + (slice(start, stop), ...)]
-
-
-def _edges(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
-    n = x.shape[axis]
-    return [
-        _repeated(xp, _part(x, axis, 0, 1), x, axis, before),
-        _repeated(xp, _part(x, axis, n - 1, n), x, axis, after),
-    ]
+    return x
 
 
 def _wrapped(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> list[Any]:
@@ -241,7 +209,7 @@ def _wrapped(xp: Any, x: Any, axis: int, before: int, after: int, _: Any) -> lis
         parts = []
         while length > 0:
             taken = min(length, n - start)
-            parts.append(_part(x, axis, start, start + taken))
+            parts.append(x[along(axis, start, start + taken)])
             start, length = 0, length - taken
         return _concat(xp, parts, axis)
 
@@ -259,7 +227,7 @@ def _mirrored(
     inner, odd = option  # the element at the end is not repeated
     n = x.shape[axis]
     if inner and n == 1:
-        return _edges(xp, x, axis, before, after, None)
+        return STATISTICS["edge"](xp, x, axis, before, after, (1, 1))
     period = n - 1 if inner else n
     y, left, right = x, before, after
     while left > 0 or right > 0:
@@ -268,14 +236,14 @@ def _mirrored(
         first, last = min(left, span), min(right, span)
         parts = [y]
         if first:
-            part = _part(y, axis, int(inner), int(inner) + first)
-            parts.insert(0, _reflected(xp, part, _part(y, axis, 0, 1), axis, odd))
+            part = y[along(axis, int(inner), int(inner) + first)]
+            parts.insert(0, _reflected(xp, part, y[along(axis, 0, 1)], axis, odd))
         if last:
-            part = _part(y, axis, m - last - int(inner), m - int(inner))
-            parts.append(_reflected(xp, part, _part(y, axis, m - 1, m), axis, odd))
+            part = y[along(axis, m - last - int(inner), m - int(inner))]
+            parts.append(_reflected(xp, part, y[along(axis, m - 1, m)], axis, odd))
         y, left, right = _concat(xp, parts, axis), left - first, right - last
     total = before + n + after
-    return [_part(y, axis, 0, before), _part(y, axis, total - after, total)]
+    return [y[along(axis, 0, before)], y[along(axis, total - after, total)]]
 
 
 def _reflected(xp: Any, part: Any, edge: Any, axis: int, odd: bool) -> Any:
@@ -291,8 +259,8 @@ def _ramps(
 ) -> list[Any]:
     n = x.shape[axis]
     return [
-        _ramp(xp, _part(x, axis, 0, 1), values[0], axis, before, False),
-        _ramp(xp, _part(x, axis, n - 1, n), values[1], axis, after, True),
+        _ramp(xp, x[along(axis, 0, 1)], values[0], axis, before, False),
+        _ramp(xp, x[along(axis, n - 1, n)], values[1], axis, after, True),
     ]
 
 
@@ -305,10 +273,8 @@ def _ramp(xp: Any, edge: Any, value: Any, axis: int, count: int, falling: bool) 
     if whole:
         edge = xp.astype(edge, float_dtype(xp, xp.device_of(edge)))
     steps = xp.astype(xp.arange(count, device=xp.device_of(edge)), edge.dtype)
-    steps = xp.reshape(
-        xp.flip(steps) if falling else steps,
-        tuple(count if i == axis else 1 for i in range(len(edge.shape))),
-    )
+    steps = xp.flip(steps) if falling else steps
+    steps = xp.reshape(steps, (count,) + (1,) * (len(edge.shape) - 1 - axis))
     ramp = steps * ((edge - value) / count) + value
     return xp.astype(xp.floor(ramp), dtype) if whole else ramp
 
@@ -326,14 +292,15 @@ def _statistic(compute: Callable[..., Any]) -> Callable[..., list[Any]]:
     ) -> list[Any]:
         n = x.shape[axis]
         first, last = (n if length is None else min(length, n) for length in lengths)
-        left = compute(xp, _part(x, axis, 0, first), axis)
-        right = left if first == last == n else compute(xp, _part(x, axis, n - last, n), axis)
+        left = compute(xp, x[along(axis, 0, first)], axis)
+        right = left if first == last == n else compute(xp, x[along(axis, n - last, n)], axis)
         return [_repeated(xp, left, x, axis, before), _repeated(xp, right, x, axis, after)]
 
     return ends
 
 
 STATISTICS = {
+    "edge": _statistic(lambda xp, x, axis: x),
     "maximum": _statistic(lambda xp, x, axis: xp.max(x, axis=axis, keepdims=True)),
     "mean": _statistic(_mean),
     "minimum": _statistic(lambda xp, x, axis: xp.min(x, axis=axis, keepdims=True)),

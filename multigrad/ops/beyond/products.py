@@ -12,35 +12,24 @@ def _is_scalar(x: Any) -> bool:
     return not getattr(x, "shape", ())
 
 
-def dot(xp: Any, a: Any, b: Any) -> Any:
-    """A product of matrices or vectors.
+def _contraction(name: str, last: bool) -> Any:
+    """Make dot, which sums over the last axis but one of `b`, or inner: over its last axis."""
 
-    With more axes it sums over the last axis of `a` and the last but one of `b`.
-    """
-    if _is_scalar(a) or _is_scalar(b):
-        return xp.multiply(a, b)
-    n = len(b.shape)
-    if a.shape[-1] != b.shape[-2 if n > 1 else -1]:
-        raise ValueError(
-            f"dot: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes to sum "
-            f"over have lengths {a.shape[-1]} and {b.shape[-2 if n > 1 else -1]}."
-        )
-    if n < 3 and len(a.shape) < 3:
-        return xp.matmul(a, b)
-    return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (max(n - 2, 0),)))
+    def contraction(xp: Any, a: Any, b: Any) -> Any:
+        if _is_scalar(a) or _is_scalar(b):
+            return xp.multiply(a, b)
+        n = len(b.shape)
+        axis = n - 1 if last or n == 1 else n - 2
+        if a.shape[-1] != b.shape[axis]:
+            raise ValueError(
+                f"{name}: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes "
+                f"to sum over have lengths {a.shape[-1]} and {b.shape[axis]}."
+            )
+        if n < 3 and len(a.shape) < 3:
+            return xp.matmul(a, xp.matrix_transpose(b) if last and n == 2 else b)
+        return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (axis,)))
 
-
-def inner(xp: Any, a: Any, b: Any) -> Any:
-    if _is_scalar(a) or _is_scalar(b):
-        return xp.multiply(a, b)
-    if a.shape[-1] != b.shape[-1]:
-        raise ValueError(
-            f"inner: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the last axes "
-            f"have lengths {a.shape[-1]} and {b.shape[-1]}."
-        )
-    if len(b.shape) < 3 and len(a.shape) < 3:
-        return xp.matmul(a, b if len(b.shape) == 1 else xp.matrix_transpose(b))
-    return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (len(b.shape) - 1,)))
+    return contraction
 
 
 def outer(xp: Any, a: Any, b: Any) -> Any:
@@ -50,15 +39,12 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
     if hasattr(b, "shape") and len(b.shape) != 1:
         b = xp.reshape(b, (-1,))
     product = xp.multiply(a, b)
-    return (
-        product
-        if len(product.shape) == 2
-        else xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
-    )
+    if len(product.shape) == 2:
+        return product
+    return xp.reshape(product, (-1, 1) if hasattr(a, "shape") else (1, -1))
 
 
 def cross(xp: Any, a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Any:
-    """The cross product of vectors of three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
     last = [
@@ -109,11 +95,11 @@ def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
 
 
 # fmt: off
-composite("dot(a: array, b: array)", dot,
+composite("dot(a: array, b: array)", _contraction("dot", last=False),
           doc="The product of vectors, matrices or scalars. With more axes it sums over the last "
               "axis of a and the last but one of b. Same as numpy.dot.",
           about=About(example="P, Q", method=True))
-composite("inner(a: array, b: array)", inner,
+composite("inner(a: array, b: array)", _contraction("inner", last=True),
           doc="Sums of products over the last axes, without conjugation. Same as numpy.inner.",
           about=About(example="P, Q", method=True))
 composite("outer(a: array, b: array)", outer,

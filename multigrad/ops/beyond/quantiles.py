@@ -14,7 +14,6 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from ...registry import About, composite, define, nondifferentiable
-from ..batching import whole
 from ..indexing import take_along_axis_vjp
 from ..kernels import is_complex, wide
 from ..keys import float_dtype, index_dtype
@@ -32,45 +31,27 @@ class Numbers(NamedTuple):
 
 PYTHON = Numbers(math.floor, round, lambda condition, x, y: x if condition else y)
 
-# A method maps a quantile q of n sorted elements to a place, counted from 0, and its distance from
-# the element before it. A place between two elements is an interpolation. The continuous methods
-# are those of Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+# A method maps a quantile q of n sorted elements to a place, counted from 0. A place between two
+# elements is an interpolation. The continuous methods are those of Hyndman and Fan, Sample
+# quantiles in statistical packages, 1996.
 
-Method = Callable[[Numbers, Any, Any], tuple[Any, Any]]
+Method = Callable[[Numbers, Any, Any], Any]
 
 
 def _continuous(alpha: float, beta: float) -> Method:
-    def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
-        place = n * q + (alpha + q * (1 - alpha - beta)) - 1
-        return place, place - f.floor(place)
-
-    return places
+    return lambda f, n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def _linear(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
-    place = (n - 1) * q
-    return place, place - f.floor(place)
-
-
-def _whole(find: Callable[[Numbers, Any, Any], Any]) -> Method:
-    """A method that selects one element."""
-
-    def places(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
-        place = find(f, n, q)
-        return place, 0 * place
-
-    return places
-
-
-def _midpoint(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+def _midpoint(f: Numbers, n: Any, q: Any) -> Any:
     place = (n - 1) * q
     low = f.floor(place)
-    return place, f.where(place == low, 0.0 * place, 0.0 * place + 0.5)
+    return f.where(place == low, low, low + 0.5)
 
 
-def _averaged(f: Numbers, n: Any, q: Any) -> tuple[Any, Any]:
+def _averaged(f: Numbers, n: Any, q: Any) -> Any:
     place = n * q - 1
-    return place, f.where(place == f.floor(place), 0.0 * place + 0.5, 0.0 * place + 1)
+    low = f.floor(place)
+    return f.where(place == low, low + 0.5, low + 1)
 
 
 def _stepped(f: Numbers, place: Any, before: Any) -> Any:
@@ -80,15 +61,13 @@ def _stepped(f: Numbers, place: Any, before: Any) -> Any:
 
 
 METHODS: dict[str, Method] = {
-    "linear": _linear,
-    "lower": _whole(lambda f, n, q: f.floor((n - 1) * q)),
-    "higher": _whole(lambda f, n, q: -f.floor(-((n - 1) * q))),
-    "nearest": _whole(lambda f, n, q: f.rounded((n - 1) * q)),
+    "linear": lambda f, n, q: (n - 1) * q,
+    "lower": lambda f, n, q: f.floor((n - 1) * q),
+    "higher": lambda f, n, q: -f.floor(-((n - 1) * q)),
+    "nearest": lambda f, n, q: f.rounded((n - 1) * q),
     "midpoint": _midpoint,
-    "inverted_cdf": _whole(lambda f, n, q: _stepped(f, n * q - 1, lambda low: low == low)),
-    "closest_observation": _whole(
-        lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1)
-    ),
+    "inverted_cdf": lambda f, n, q: _stepped(f, n * q - 1, lambda low: low == low),
+    "closest_observation": lambda f, n, q: _stepped(f, n * q - 1.5, lambda low: low % 2 == 1),
     "averaged_inverted_cdf": _averaged,
     "interpolated_inverted_cdf": _continuous(0, 1),
     "hazen": _continuous(0.5, 0.5),
@@ -127,20 +106,17 @@ class Fractions(NamedTuple):
 
 def _fractions(xp: Any, name: str, q: Any, device: Any) -> Fractions:
     most = 100 if "percentile" in name else 1
-    given = q if isinstance(q, (list, tuple)) else [q]
-    if all(isinstance(part, Real) for part in given):
-        for part in given:
+    parts = q if isinstance(q, (list, tuple)) else [q]
+    if all(isinstance(part, Real) for part in parts):
+        for part in parts:
             if not 0 <= part <= most:
                 raise ValueError(f"{name}: q must be between 0 and {most}, but it is {part}.")
+        shape = (len(parts),) if parts is q else ()
         dtype = None if type(q) in (float, int) else float_dtype(xp, device)
-        return Fractions(
-            [float(part) / most for part in given], None, (len(given),) if given is q else (), dtype
-        )
+        return Fractions([float(part) / most for part in parts], None, shape, dtype)
     q = wide(xp, floating(xp, q if hasattr(q, "dtype") else xp.asarray(q, device=device)))
-    outside = (q < 0) | (q > most)
-    return Fractions(
-        None, xp.reshape(xp.where(outside, math.nan, q / most), (-1,)), tuple(q.shape), q.dtype
-    )
+    fractions = xp.where((q < 0) | (q > most), math.nan, q / most)
+    return Fractions(None, xp.reshape(fractions, (-1,)), tuple(q.shape), q.dtype)
 
 
 # ----- the elements at given places of the sorted order -----
@@ -160,9 +136,7 @@ nondifferentiable(
     "places_of(x, values, /, places)",
     forward=places_of,
     chapter="kernels",
-    batching=lambda xp, x, values, places, size: xp.places_of(
-        whole(xp, x, size), whole(xp, values, size), places
-    ),
+    batching="form",
     doc="The positions, in each line along the last axis, of the elements at these places of the "
     "stable order; `values` are these elements.",
 )
@@ -184,7 +158,6 @@ define(
 
 
 def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
-    """Arrange the elements in lines along the last axis."""
     a = floating(xp, a)
     if is_complex(xp, a.dtype):
         raise TypeError(
@@ -195,7 +168,7 @@ def _lines(xp: Any, name: str, a: Any, axes: tuple[int, ...]) -> Any:
 
 
 class Mixture(NamedTuple):
-    """A quantile as a mixture of the elements at two places; `share` is that of the second one."""
+    """A quantile as a mixture of the elements at two places, the second with the share `beyond`."""
 
     low: int
     high: int
@@ -203,38 +176,31 @@ class Mixture(NamedTuple):
 
 
 def _share(n: int, q: float, method: Method) -> Mixture:
-    place, beyond = method(PYTHON, n, q)
+    place = method(PYTHON, n, q)
     low = math.floor(place)
     first, second = min(max(low, 0), n - 1), min(max(low + 1, 0), n - 1)
-    return Mixture(first, second, beyond if 0 <= place < n - 1 else 0.0)
+    return Mixture(first, second, place - low if 0 <= place < n - 1 else 0.0)
 
 
 def _of_numbers(xp: Any, x: Any, shares: list[Mixture]) -> list[Any]:
     """The quantile of each line for each share; nan where the line has a nan."""
     n = x.shape[-1]
-    places = tuple(
-        sorted(
-            {n - 1}
-            | {s.low for s in shares if s.beyond != 1}
-            | {s.high for s in shares if s.beyond}
-        )
-    )
+    used = {s.low for s in shares} | {s.high for s in shares if s.beyond}
+    places = tuple(sorted(used | {n - 1}))
     chosen = xp.order_statistics(x, places)
     at = {place: chosen[..., i] for i, place in enumerate(places)}
     return [xp.where(xp.isnan(at[n - 1]), at[n - 1], _between(at, s)) for s in shares]
 
 
 def _between(at: Mapping[int, Any], share: Mixture) -> Any:
-    if share.beyond in (0, 1):
-        return at[share.high if share.beyond else share.low]
+    if not share.beyond:
+        return at[share.low]
     first, second, beyond = at[share.low], at[share.high], share.beyond
     if beyond == 0.5:
         return first * 0.5 + second * 0.5  # not half of their sum, which may overflow
-    return (
-        first + (second - first) * beyond
-        if beyond < 0.5
-        else second - (second - first) * (1 - beyond)
-    )
+    if beyond < 0.5:
+        return first + (second - first) * beyond
+    return second - (second - first) * (1 - beyond)
 
 
 def _of_array(xp: Any, x: Any, n: Any, q: Any, method: Method) -> Any:
@@ -242,10 +208,10 @@ def _of_array(xp: Any, x: Any, n: Any, q: Any, method: Method) -> Any:
 
     n is a number, or an array with one number for each line and an axis of length 1.
     """
-    place, beyond = method(Numbers(xp.floor, xp.round, xp.where), n, q)
+    place = method(Numbers(xp.floor, xp.round, xp.where), n, q)
     low = xp.floor(place)
     first, second = _at(xp, x, n, low), _at(xp, x, n, low + 1)
-    beyond = _as(xp, xp.where((place < 0) | (place >= n - 1), 0.0, beyond), x.dtype)
+    beyond = _as(xp, xp.where((place < 0) | (place >= n - 1), 0.0, place - low), x.dtype)
     step = xp.where(first == second, 0.0, second - first)
     between = xp.where(beyond < 0.5, first + step * beyond, second - step * (1 - beyond))
     between = xp.where((beyond == 0) & ~xp.isfinite(step), first, between)
@@ -256,9 +222,8 @@ def _at(xp: Any, x: Any, n: Any, places: Any) -> Any:
     """The elements of each line at given places; outside, the first or the last of n elements."""
     places = xp.where(places < n - 1, places, 0.0 * places + (n - 1))
     places = xp.astype(xp.where(places > 0, places, 0.0), index_dtype(xp, xp.device_of(x)))
-    return xp.take_along_axis(
-        x, xp.broadcast_to(places, (*x.shape[:-1], places.shape[-1])), axis=-1
-    )
+    places = xp.broadcast_to(places, (*x.shape[:-1], places.shape[-1]))
+    return xp.take_along_axis(x, places, axis=-1)
 
 
 def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
@@ -275,20 +240,14 @@ def _weighted(xp: Any, x: Any, weights: Any, q: Any, skips: bool) -> Any:
     shares = _as(xp, shares / xp.where((total > 0) & xp.isfinite(total), total, math.nan), q.dtype)
     # leading elements without weight are not the quantile 0
     shares = xp.where(shares == 0, -1.0, shares)
-    places = xp.sum(
-        xp.astype(shares[..., None, :] < q[:, None], index_dtype(xp, xp.device_of(x))), axis=-1
-    )
-    quantiles = _at(
-        xp,
-        xp.take_along_axis(x, order, axis=-1),
-        x.shape[-1] - xp.sum(xp.astype(lost, q.dtype), axis=-1, keepdims=True)
-        if skips
-        else x.shape[-1],
-        xp.astype(places, q.dtype),
-    )
-    quantiles = (
-        quantiles if skips else xp.where(xp.any(lost, axis=-1, keepdims=True), math.nan, quantiles)
-    )
+    before = xp.astype(shares[..., None, :] < q[:, None], index_dtype(xp, xp.device_of(x)))
+    places = xp.astype(xp.sum(before, axis=-1), q.dtype)
+    n = x.shape[-1]
+    if skips:
+        n = n - xp.sum(xp.astype(lost, q.dtype), axis=-1, keepdims=True)
+    quantiles = _at(xp, xp.take_along_axis(x, order, axis=-1), n, places)
+    if not skips:
+        quantiles = xp.where(xp.any(lost, axis=-1, keepdims=True), math.nan, quantiles)
     return xp.where(wrong | xp.isnan(total / total) | xp.isnan(q), math.nan, quantiles)
 
 
@@ -302,10 +261,8 @@ def _weights(xp: Any, name: str, a: Any, axis: Any, method: str, weights: Any) -
             f"{name}: the method {method!r} does not take weights. Use "
             "method='inverted_cdf', or pass no weights."
         )
-    given = floating(xp, a)
-    return xp.broadcast_to(
-        spread_weights(xp, name, xp.zeros_like(given), axis, weights), tuple(a.shape)
-    )
+    like = xp.zeros_like(floating(xp, a))
+    return xp.broadcast_to(spread_weights(xp, name, like, axis, weights), tuple(a.shape))
 
 
 def _quantile(
@@ -339,13 +296,10 @@ def _quantile(
             last = x[..., n - 1 :]
             quantiles = xp.where(xp.isnan(last), last, _of_array(xp, x, n, fractions, way))
         quantiles = xp.reshape(xp.moveaxis(quantiles, -1, 0), (*asked.shape, *x.shape[:-1]))
-    return (
-        xp.reshape(
-            quantiles, (*asked.shape, *(1 if i in axes else m for i, m in enumerate(a.shape)))
-        )
-        if keepdims
-        else quantiles
-    )
+    if not keepdims:
+        return quantiles
+    lengths = (1 if i in axes else m for i, m in enumerate(a.shape))
+    return xp.reshape(quantiles, (*asked.shape, *lengths))
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -354,18 +308,22 @@ def _named(name: str) -> Callable[..., Any]:
     )
 
 
+def _median(name: str) -> Callable[..., Any]:
+    return lambda xp, a, axis, keepdims: _quantile(xp, name, a, 0.5, axis, "linear", keepdims)
+
+
 _ORDER = "The gradient goes to the same elements as that of sort. "
 
 composite(
     "median(a: array, axis=None, *, keepdims=False)",
-    lambda xp, a, axis, keepdims: _quantile(xp, "median", a, 0.5, axis, "linear", keepdims),
+    _median("median"),
     doc=f"The median over one axis, several, or all; nan if an element is nan. {_ORDER}As "
     "numpy.median.",
     about=About(example="V", method=True),
 )
 composite(
     "nanmedian(a: array, axis=None, *, keepdims=False)",
-    lambda xp, a, axis, keepdims: _quantile(xp, "nanmedian", a, 0.5, axis, "linear", keepdims),
+    _median("nanmedian"),
     doc=f"The median of the elements that are not nan; nan if all are nan. {_ORDER}As "
     "numpy.nanmedian.",
     about=About(method=True),
@@ -374,20 +332,24 @@ for _name, _words, _half in (
     ("quantile", "The quantiles q, from 0 to 1", "0.5"),
     ("percentile", "The percentiles q, from 0 to 100", "50.0"),
 ):
-    composite(
-        f"{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, weights: "
-        "array = None)",
-        _named(_name),
-        doc=f"{_words}, over one axis, several, or all; nan where a nan is among the elements, "
-        "or an element of an array q is out of range. Axes of q come first. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}Same as numpy.{_name}.",
-        about=About(example=f"V, {_half}", method=_name == "quantile"),
-    )
-    composite(
-        f"nan{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
-        "weights: array = None)",
-        _named(f"nan{_name}"),
-        doc=f"{_words}, of the elements that are not nan; nan if all are nan. The method "
-        f"'inverted_cdf' takes weights. {_ORDER}Same as numpy.nan{_name}.",
-        about=About(example=f"mg.asarray([1.0, mg.nan]), {_half}", method=_name == "quantile"),
-    )
+    for _prefix, _what, _array in (
+        (
+            "",
+            "over one axis, several, or all; nan where a nan is among the elements, or an element "
+            "of an array q is out of range. Axes of q come first.",
+            "V",
+        ),
+        (
+            "nan",
+            "of the elements that are not nan; nan if all are nan.",
+            "mg.asarray([1.0, mg.nan])",
+        ),
+    ):
+        composite(
+            f"{_prefix}{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
+            "weights: array = None)",
+            _named(_prefix + _name),
+            doc=f"{_words}, {_what} The method 'inverted_cdf' takes weights. {_ORDER}Same as "
+            f"numpy.{_prefix}{_name}.",
+            about=About(example=f"{_array}, {_half}", method=_name == "quantile"),
+        )

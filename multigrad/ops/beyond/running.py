@@ -7,40 +7,32 @@ from typing import Any
 
 from ...registry import About, composite, nondifferentiable
 from ..keys import index_dtype, place
+from ..statistical import running
+from .common import without_nan
 
 
-def _scan(standard: str) -> Any:
-    def scan(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+def scan(standard: str, nan: float | None = None) -> Any:
+    """Make a function under NumPy's name of a scan of the standard; `nan` stands for each nan."""
+
+    def scanned(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
         if axis is None:
             a, axis = xp.reshape(a, (-1,)), 0
+        a = a if nan is None else without_nan(xp, a, nan)
         return getattr(xp, standard)(a, axis=axis, dtype=dtype)
 
-    return scan
-
-
-def _so_far(xp: Any, x: Any, pick: Any) -> Any:
-    """The extrema of the elements up to each one along the last axis.
-
-    It takes the extremum of one, two, four, ... neighbours.
-    """
-    n, reach = x.shape[-1], 1
-    while reach < n:
-        x = xp.concat([x[..., :reach], pick(x[..., reach:], x[..., : n - reach])], axis=-1)
-        reach *= 2
-    return x
+    return scanned
 
 
 def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
-    x = xp.moveaxis(xp.astype(x, xp.int8) if xp.isdtype(x.dtype, "bool") else x, axis, -1)
-    best = _so_far(xp, x, xp.maximum if largest else xp.minimum)
-    places = xp.arange(x.shape[-1], dtype=index_dtype(xp, xp.device_of(x)), device=xp.device_of(x))
-    return xp.moveaxis(
-        _so_far(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum), -1, axis
-    )
+    x = xp.astype(x, xp.int8) if xp.isdtype(x.dtype, "bool") else x
+    axis, device = place("running_places", "axis", axis, len(x.shape)), xp.device_of(x)
+    best = running(xp, x, xp.maximum if largest else xp.minimum, axis)
+    places = xp.arange(x.shape[axis], dtype=index_dtype(xp, device), device=device)
+    places = xp.reshape(places, (-1,) + (1,) * (len(x.shape) - 1 - axis))
+    return running(xp, xp.where((x == best) | (x != x), places, 0), xp.maximum, axis)
 
 
 def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
-    """All windows of neighbours, with their elements along new axes at the end."""
     name = "sliding_window_view"
     windows = _integers(window_shape)
     ndim = len(x.shape)
@@ -54,12 +46,9 @@ def sliding_window_view(xp: Any, x: Any, window_shape: Any, axis: Any) -> Any:
     return x
 
 
-def _integers(given: Any) -> tuple[int, ...]:
-    return (
-        tuple(index(n) for n in given)
-        if isinstance(given, (tuple, list, range))
-        else (index(given),)
-    )
+def _integers(numbers: Any) -> tuple[int, ...]:
+    several = isinstance(numbers, (tuple, list, range))
+    return tuple(index(n) for n in (numbers if several else (numbers,)))
 
 
 def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
@@ -69,25 +58,22 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
         raise ValueError(
             f"{name}: a window of {n} elements is longer than axis {axis}, which has {length}."
         )
-    count = length - n + 1
-    device = xp.device_of(x)
+    count, device = length - n + 1, xp.device_of(x)
     start = xp.arange(count, device=device)
     places = xp.reshape(start[:, None] + xp.arange(n, device=device)[None, :], (count * n,))
-    windows = xp.reshape(
-        xp.take(x, places, axis=axis), (*x.shape[:axis], count, n, *x.shape[axis + 1 :])
-    )
+    shape = (*x.shape[:axis], count, n, *x.shape[axis + 1 :])
+    windows = xp.reshape(xp.take(x, places, axis=axis), shape)
     return windows if axis == len(x.shape) - 1 else xp.moveaxis(windows, axis + 1, -1)
 
 
 # fmt: off
-composite("cumsum(a: array, axis=None, dtype=None)", _scan("cumulative_sum"),
-          doc="The cumulative sums along an axis, or of the flattened array (None). As "
-              "numpy.cumsum.",
-          about=About(example="V", method=True))
-composite("cumprod(a: array, axis=None, dtype=None)", _scan("cumulative_prod"),
-          doc="The cumulative products along an axis, or of the flattened array (None). As "
-              "numpy.cumprod.",
-          about=About(example="V", method=True))
+for _name, _standard, _what in (
+    ("cumsum", "cumulative_sum", "sums"), ("cumprod", "cumulative_prod", "products"),
+):
+    composite(f"{_name}(a: array, axis=None, dtype=None)", scan(_standard),
+              doc=f"The cumulative {_what} along an axis, or of the flattened array (None). As "
+                  f"numpy.{_name}.",
+              about=About(example="V", method=True))
 composite("sliding_window_view(x: array, window_shape, axis=None)", sliding_window_view,
           doc="All windows of neighbours along some axes or all, with their elements along new "
               "axes at the end. Same as numpy.lib.stride_tricks.sliding_window_view, but a copy.",

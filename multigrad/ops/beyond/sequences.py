@@ -7,7 +7,7 @@ from operator import index
 from typing import Any
 
 from ...registry import About, composite
-from ..keys import place
+from ..keys import along, place
 from .shapes import atleast
 
 
@@ -28,12 +28,8 @@ def split(xp: Any, ary: Any, indices_or_sections: Any, axis: Any) -> list[Any]:
                 f"split: an axis of length {n} cannot be split into {count} equal sections."
             )
         bounds = [n // count * i for i in range(1, count)]
-    before = (slice(None),) * axis
-    parts = [
-        slice(start, end).indices(n)[:2]
-        for start, end in zip([0, *bounds], [*bounds, n], strict=True)
-    ]
-    return [ary[(*before, slice(start, max(start, end)), ...)] for start, end in parts]
+    ends = [slice(a, b).indices(n)[:2] for a, b in zip([0, *bounds], [*bounds, n], strict=True)]
+    return [ary[along(axis, start, max(start, end))] for start, end in ends]
 
 
 def _joined(xp: Any, name: str, arrays: Sequence[Any], axis: Any, dtype: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...registry import About, composite
 from ..keys import place
+from ..linalg import diagonal_of
 
 
 def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
@@ -22,15 +23,10 @@ def among_zeros(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
 def transpose(xp: Any, a: Any, axes: Any) -> Any:
     ndim = len(a.shape)
     if axes is None:
-        return (
-            xp.matrix_transpose(a)
-            if ndim == 2
-            else xp.permute_dims(a, tuple(range(ndim - 1, -1, -1)))
-        )
-    order = tuple(
-        place("transpose", "axis", axis, ndim)
-        for axis in (axes if isinstance(axes, (tuple, list, range)) else (axes,))
-    )
+        reverse = tuple(range(ndim - 1, -1, -1))
+        return xp.matrix_transpose(a) if ndim == 2 else xp.permute_dims(a, reverse)
+    axes = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+    order = tuple(place("transpose", "axis", axis, ndim) for axis in axes)
     if sorted(order) != list(range(ndim)):
         raise ValueError(
             f"transpose: the axes {axes!r} are not a permutation of the {ndim} axes of the array. "
@@ -72,11 +68,9 @@ def _ordered(xp: Any, name: str, a: Any, order: Any) -> Any:
             f"{name}: order is {order!r}: {more}. It may be 'C', row by row, or 'F', column by "
             "column."
         )
-    return (
-        xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
-        if order == "F" and len(a.shape) > 1
-        else a
-    )
+    if order == "F" and len(a.shape) > 1:
+        return xp.permute_dims(a, tuple(range(len(a.shape) - 1, -1, -1)))
+    return a
 
 
 def atleast(xp: Any, x: Any, ndim: int) -> Any:
@@ -122,7 +116,6 @@ def trace(xp: Any, a: Any, offset: Any, axis1: Any, axis2: Any, dtype: Any) -> A
 
 
 def diag(xp: Any, v: Any, k: Any) -> Any:
-    """A matrix with the vector on its k-th diagonal, or that diagonal of a matrix."""
     k = index(k)
     if len(v.shape) == 2:
         return xp.linalg.diagonal(v, offset=k)
@@ -130,18 +123,9 @@ def diag(xp: Any, v: Any, k: Any) -> Any:
         raise ValueError(
             f"diag: the array must have one axis or two; its shape is {tuple(v.shape)}."
         )
-    count = v.shape[0]
-    n = count + abs(k)
-    start = k if k >= 0 else -k * n
-    return xp.reshape(
-        among_zeros(
-            xp,
-            v,
-            slice(start, start + (count - 1) * (n + 1) + 1, n + 1) if count else slice(0, 0),
-            (n * n,),
-        ),
-        (n, n),
-    )
+    n = v.shape[0] + abs(k)
+    _, key = diagonal_of((n, n), k)
+    return xp.reshape(among_zeros(xp, v, key, (n * n,)), (n, n))
 
 
 # fmt: off
@@ -159,14 +143,11 @@ composite("ravel(a: array, order='C')", ravel,
 composite("flatten(a: array, order='C')", flatten,
           doc="A copy of all elements along one axis. Same as numpy.ndarray.flatten.",
           about=About(example="A", method=True))
-composite("atleast_1d(*arrays)", _each_atleast(1),
-          doc="Arrays with at least one axis; several arrays give a tuple. Same as "
-              "numpy.atleast_1d.",
-          about=About(example="mg.asarray(1.0)"))
-composite("atleast_2d(*arrays)", _each_atleast(2),
-          doc="Arrays with at least two axes; several arrays give a tuple. Same as "
-              "numpy.atleast_2d.",
-          about=About(example="mg.asarray(1.0)"))
+for _n, _what in ((1, "one axis"), (2, "two axes")):
+    composite(f"atleast_{_n}d(*arrays)", _each_atleast(_n),
+              doc=f"Arrays with at least {_what}; several arrays give a tuple. Same as "
+                  f"numpy.atleast_{_n}d.",
+              about=About(example="mg.asarray(1.0)"))
 composite("diagonal(a: array, offset=0, axis1=0, axis2=1)", diagonal,
           doc="A diagonal of the matrices in two axes, along a new last axis. Same as "
               "numpy.diagonal, but a copy where the library copies.",

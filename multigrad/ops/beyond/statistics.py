@@ -77,10 +77,10 @@ def _covariance(
     m: Any,
     y: Any,
     rowvar: bool,
-    ddof: Any,
-    fweights: Any,
-    aweights: Any,
     dtype: Any,
+    ddof: Any = 1,
+    fweights: Any = None,
+    aweights: Any = None,
 ) -> Any:
     """The covariance matrix, always with both axes."""
     x = _observations(xp, name, m, rowvar)
@@ -110,6 +110,10 @@ def _covariance(
     return product / xp.where(freedom > 0, freedom, 0.0)
 
 
+def _squeezed(xp: Any, matrix: Any) -> Any:
+    return xp.squeeze(matrix, axis=tuple(i for i, n in enumerate(matrix.shape) if n == 1))
+
+
 def cov(
     xp: Any,
     m: Any,
@@ -123,22 +127,13 @@ def cov(
 ) -> Any:
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"cov: ddof must be an integer, not {ddof}.")
-    matrix = _covariance(
-        xp,
-        "cov",
-        m,
-        y,
-        rowvar,
-        (0 if bias else 1) if ddof is None else ddof,
-        fweights,
-        aweights,
-        dtype,
-    )
-    return xp.squeeze(matrix, axis=tuple(i for i, n in enumerate(matrix.shape) if n == 1))
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    matrix = _covariance(xp, "cov", m, y, rowvar, dtype, ddof, fweights, aweights)
+    return _squeezed(xp, matrix)
 
 
 def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
-    matrix = _covariance(xp, "corrcoef", x, y, rowvar, 1, None, None, dtype)
+    matrix = _covariance(xp, "corrcoef", x, y, rowvar, dtype)
     deviation = xp.sqrt(xp.real(xp.reshape(matrix, (-1,))[:: matrix.shape[0] + 1]))  # the diagonal
     deviation = alike(xp, deviation, matrix)
     matrix = matrix / deviation[:, None] / deviation[None, :]
@@ -147,7 +142,7 @@ def corrcoef(xp: Any, x: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
         matrix = alike(xp, real, matrix) + imaginary(xp, imag, matrix.dtype)
     else:
         matrix = xp.clip(matrix, -1.0, 1.0)
-    return xp.squeeze(matrix, axis=tuple(i for i, n in enumerate(matrix.shape) if n == 1))
+    return _squeezed(xp, matrix)
 
 
 # fmt: off

@@ -135,14 +135,14 @@ def _lengths(inputs: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dic
                     f"{own[label]} and {n}."
                 )
         for label, n in own.items():
-            known = lengths.get(label, 1)
-            if known not in (1, n) and n != 1:
+            length = lengths.get(label, 1)
+            if length not in (1, n) and n != 1:
                 name = "'...'" if label.isdigit() else repr(label)
                 raise ValueError(
-                    f"einsum: {name} has the lengths {known} and {n} in different operands; the "
+                    f"einsum: {name} has the lengths {length} and {n} in different operands; the "
                     f"shapes are {', '.join(map(str, shapes))}."
                 )
-            lengths[label] = known if n == 1 else n
+            lengths[label] = length if n == 1 else n
     return lengths
 
 
@@ -176,7 +176,7 @@ def order(
     A step holds their places in the list; they are removed from it, and the result is appended.
     """
     if isinstance(optimize, tuple) and optimize and optimize[0] == "einsum_path":
-        return _given(optimize[1:], len(inputs))
+        return _pairwise(optimize[1:], len(inputs))
     how, limit = (
         optimize if isinstance(optimize, tuple) and len(optimize) == 2 else (optimize, None)
     )
@@ -191,11 +191,8 @@ def order(
     except ImportError:
         return _smallest_first(inputs, output, sizes)
     letters = {label: get_symbol(i) for i, label in enumerate(sizes)}
-    text = (
-        ",".join("".join(letters[label] for label in labels) for labels in inputs)
-        + "->"
-        + "".join(letters[label] for label in output)
-    )
+    parts = ["".join(letters[label] for label in labels) for labels in (*inputs, output)]
+    text = f"{','.join(parts[:-1])}->{parts[-1]}"
     shapes = [tuple(sizes[label] for label in labels) for labels in inputs]
     path, _ = contract_path(
         text,
@@ -207,7 +204,9 @@ def order(
     return tuple(map(tuple, path))
 
 
-def _given(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
+def _pairwise(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
+    """A path of the user, with a step of several operands as steps of two."""
+    steps: list[tuple[int, ...]] = []
     for step in path:
         if (
             not isinstance(step, tuple)
@@ -217,37 +216,42 @@ def _given(path: tuple[Any, ...], count: int) -> tuple[tuple[int, ...], ...]:
             raise ValueError(
                 f"einsum: the step {step!r} of the path is invalid: {count} operands are left."
             )
+        steps.append(step[:2])
+        places = [i for i in range(count) if i not in step[:2]]
+        for i in step[2:]:  # with the product so far, which is the last operand
+            steps.append((len(places), places.index(i)))
+            places.remove(i)
         count -= len(step) - 1
     if count != 1:
         raise ValueError(
             f"einsum: the path leaves {count} operands to contract; add a step for them."
         )
-    return path
+    return tuple(steps)
 
 
 def _smallest_first(
     inputs: Sequence[Labels], output: Labels, lengths: dict[str, int]
 ) -> tuple[tuple[int, ...], ...]:
     """Contract the pair whose product saves most elements, at each step."""
-    left = [frozenset(labels) for labels in inputs]
+    factors = [frozenset(labels) for labels in inputs]
     path = []
 
     def size(labels: frozenset[str]) -> int:
         return prod(lengths[label] for label in labels)
 
     def growth(pair: tuple[int, int]) -> tuple[int, int]:
-        i, j = pair
-        return size(kept(i, j)) - size(left[i]) - size(left[j]), size(left[i] | left[j])
+        one, two = (factors[i] for i in pair)
+        return size(product_of(*pair)) - size(one) - size(two), size(one | two)
 
-    def kept(i: int, j: int) -> frozenset[str]:
+    def product_of(i: int, j: int) -> frozenset[str]:
         others = frozenset(output).union(
-            *(labels for k, labels in enumerate(left) if k not in (i, j))
+            *(labels for k, labels in enumerate(factors) if k not in (i, j))
         )
-        return (left[i] | left[j]) & others
+        return (factors[i] | factors[j]) & others
 
-    while len(left) > 1:
-        i, j = min(combinations(range(len(left)), 2), key=growth)
+    while len(factors) > 1:
+        i, j = min(combinations(range(len(factors)), 2), key=growth)
         path.append((i, j))
-        product = kept(i, j)
-        left = [labels for k, labels in enumerate(left) if k not in (i, j)] + [product]
+        product = product_of(i, j)
+        factors = [labels for k, labels in enumerate(factors) if k not in (i, j)] + [product]
     return tuple(path)

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from ...registry import About, composite, elementwise
-from ..elementwise import _arrays, _share
+from ..elementwise import _arrays, _share, softmax_weight
 from ..kernels import DEGREE, LN2, PI, RADIAN
 
 
@@ -23,14 +23,15 @@ def cbrt(xp: Any, x: Any) -> Any:
     return xp.where(plain, root, safe - (safe - xp.where(plain, 1.0, x) / (safe * safe)) / 3)
 
 
-def fmax(xp: Any, x1: Any, x2: Any) -> Any:
-    x1, x2 = _arrays(xp, x1, x2)
-    return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, xp.maximum(x1, x2)))
+def _beside_nan(pick: str) -> Any:
+    """Make fmax or fmin: the extremum of two elements, where a number wins against nan."""
 
+    def picked(xp: Any, x1: Any, x2: Any) -> Any:
+        x1, x2 = _arrays(xp, x1, x2)
+        extremum = getattr(xp, pick)(x1, x2)
+        return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, extremum))
 
-def fmin(xp: Any, x1: Any, x2: Any) -> Any:
-    x1, x2 = _arrays(xp, x1, x2)
-    return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, xp.minimum(x1, x2)))
+    return picked
 
 
 def _chosen(xp: Any, g: Any, x: Any, other: Any, lost: Any) -> Any:
@@ -56,17 +57,6 @@ def logaddexp2(xp: Any, x1: Any, x2: Any) -> Any:
     dtype = xp.result_type(x1, x2)
     x1, x2 = (xp.astype(x, dtype) for x in _arrays(xp, x1, x2))
     return xp.logaddexp(xp.scaled(x1, LN2), xp.scaled(x2, LN2)) / xp.scaled(xp.ones_like(x1), LN2)
-
-
-def _weight(xp: Any, x: Any, other: Any) -> Any:
-    """2**x / (2**x + 2**other), computed from their difference; 1/2 if both are the same infinity.
-
-    The difference is exact where they are close.
-    """
-    same = xp.isinf(x) & (x == other)
-    return xp.exp(
-        -xp.logaddexp(0.0, xp.scaled(xp.where(same, 0.0, other) - xp.where(same, 0.0, x), LN2))
-    )
 
 
 @lru_cache
@@ -105,14 +95,14 @@ elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x},
             x=lambda xp, ans: xp.scaled(ans, LN2),
             doc="2 to the power of each element, as numpy.exp2.",
             about=About(method=True))
-elementwise("fmax(x1, x2, /)", forward={"*": fmax},
+elementwise("fmax(x1, x2, /)", forward={"*": _beside_nan("maximum")},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
             doc="The larger of each pair of elements, where a number wins against nan, as "
                 "numpy.fmax. Ties share the gradient.",
             about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
                         at="g / 2 to each of two equal elements", method=True))
-elementwise("fmin(x1, x2, /)", forward={"*": fmin},
+elementwise("fmin(x1, x2, /)", forward={"*": _beside_nan("minimum")},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
             doc="The smaller of each pair of elements, where a number wins against nan, as "
@@ -129,7 +119,8 @@ elementwise("heaviside(x1, x2, /)", forward={"*": heaviside}, x1=0,
                 "numpy.heaviside.",
             about=About(method=True))
 elementwise("logaddexp2(x1, x2, /)", forward={"*": logaddexp2},
-            x1=lambda xp, x1, x2: _weight(xp, x1, x2), x2=lambda xp, x1, x2: _weight(xp, x2, x1),
+            x1=lambda xp, x1, x2: softmax_weight(xp, x1, x2, LN2),
+            x2=lambda xp, x1, x2: softmax_weight(xp, x2, x1, LN2),
             doc="log2(2**x1 + 2**x2), without overflow, as numpy.logaddexp2.",
             about=About(gradient={"x1": "g * exp2(x1 - ans)", "x2": "g * exp2(x2 - ans)"},
                         method=True))
