@@ -47,7 +47,8 @@ class Logged(ValueLayer):
                 return tuple(map(inner, x))
             return x._array if isinstance(x, Logged) and x._run is top._run else x
 
-        found, _, _ = carried_out(op, [inner(v) for v in values], top)
+        arguments = [inner(v) for v in values]
+        found, _, _ = carried_out(op, arguments, arguments, top)
         outs = found if isinstance(found, (tuple, list)) else (found,)
         wrapped = tuple(Logged.of(x, top._run) if is_array(x) else x for x in outs)
         return wrapped if op.outputs != () else wrapped[0]
