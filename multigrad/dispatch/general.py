@@ -45,7 +45,7 @@ from ..core.tensor import (
 from ..provided import provide
 from ..registry import Op, per_operation
 from . import settings
-from .codegen import array_index, call, is_flat, leaves, positions, raw_function, recorder
+from .codegen import array_index, call, is_flat, positions, raw_function, recorder
 from .pullbacks import pullback
 
 
@@ -430,10 +430,9 @@ def record(
     result = regrouped(op, ans, tensors)
     if needs is None:
         return result
-    floating = [t for t in tensors if isinstance(t, Tensor) and t._elem.floating]
     if not mode:  # inside the forward of a Function
-        for t in [] if is_flat(op) else floating:
-            if t._node is None:
+        for t in [] if is_flat(op) else tensors:
+            if isinstance(t, Tensor) and t._elem.floating and t._node is None:
                 mark(t)
     elif op.outputs == () and tensors[0]._elem.opaque:
         raise TypeError(
@@ -441,7 +440,7 @@ def record(
             "so the gradient would be lost. Convert the operand first, or detach() the argument "
             "that requires grad."
         )
-    elif floating:
+    elif any(isinstance(t, Tensor) and t._elem.floating for t in tensors):
         node = attach(op, needs, inner, edges, cells, ans, tensors)
         if mode is not True:
             mode.recorded(node, tuple(values), result)
@@ -560,7 +559,8 @@ def attach(
     node.rule = rule
     node.saved = save(inner, ans, first, elem.library)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
-    parents = [n for n in leaves(edges[i] for i in array_index(op).values()) if n is not None]
+    nodes = [edges[i] for i in array_index(op).values()]
+    parents = [n for e in nodes for n in (e if type(e) is tuple else (e,)) if n is not None]
     node.next = parents[0] if rule.single else tuple(parents)
     if not multi:
         tensors[0]._node = node
@@ -586,9 +586,10 @@ def rule_of(
 def needs_of(op: Op, edges: Sequence[Any]) -> Any:
     """Whether each array argument wants a gradient, that is, has a node. None if none does."""
     nodes = [edges[i] for i in array_index(op).values()]
-    if all(n is None for n in leaves(nodes)):
-        return None
-    return tuple(for_each(lambda n: n is not None, nodes))
+    needs = tuple(
+        [tuple([n is not None for n in e]) if type(e) is tuple else e is not None for e in nodes]
+    )
+    return needs if True in needs or any(type(n) is tuple and True in n for n in needs) else None
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:
