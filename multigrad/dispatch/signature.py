@@ -34,7 +34,7 @@ fresh: dict[type, Callable[[Any], Any]] = dict.fromkeys((Tensor, View, Data), _k
 """By class of array objects, the function that brings one up to date and returns its Kind."""
 
 
-def kind_of_layer(x: Any) -> Any:
+def _kind_of_layer(x: Any) -> Any:
     """The part of a key for a layer besides Tensors, which is brought up to date.
 
     After the end of its transformation this is its class, which the general path handles.
@@ -44,6 +44,11 @@ def kind_of_layer(x: Any) -> Any:
     if x._view is not None:
         x._check()
     return x._elem.kind
+
+
+def key_by_kind(cls: type) -> None:
+    """Let keys have the Kinds of the layers of a class."""
+    fresh[cls] = _kind_of_layer
 
 
 class Operand(NamedTuple):

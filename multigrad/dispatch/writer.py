@@ -33,7 +33,7 @@ from .names import Texts, metadata
 from .pullbacks import conforms, pullback
 from .residuals import compute_while_recording
 from .settings import kinds
-from .signature import LONG, Operand, fresh, kind_of_layer
+from .signature import LONG, Operand, fresh, key_by_kind
 
 Lines = Iterator[str]
 
@@ -758,5 +758,5 @@ writers: dict[Any, type[Writer]] = {None: TensorWriter}
 
 def write_by(writer: type[Writer], cls: type) -> None:
     """Let `writer` write the runners whose highest operand is of a class of layers."""
-    fresh[cls] = kind_of_layer
+    key_by_kind(cls)
     writers[cls] = writer
