@@ -26,7 +26,7 @@ from ..provided import wanted
 from ..registry import Op, Rule
 from ..tracebacks import shown
 from . import generated
-from .codegen import constant_like, is_flat, raw_function
+from .codegen import constant_like, is_flat, positions, raw_function
 from .general import general, record, rule_of, shows
 from .generated import call_text, tuple_text
 from .names import Texts, metadata
@@ -521,11 +521,11 @@ class TensorWriter(Writer):
         compared = op.operator in ("lt", "le", "gt", "ge", "eq", "ne")
         arrays = elem.floating and not self.deep and len(op.arrays) == 2
         if constant is not None and arrays and (op.kind == "elementwise" or compared):
-            for i, (n, p) in enumerate(list(self.operands.items())):
+            for n, p in list(self.operands.items()):
                 if p.status == "scalar" and type(self.arguments[n]) in (float, int):
-                    dtype = self.name(elem.dtype)
-                    yield f"    _value{i} = {self.name(constant)}(_xp, {p.x}, {dtype}, None)"
-                    self.operands[n] = p._replace(value=f"_value{i}")
+                    dtype, value = self.name(elem.dtype), f"_value{positions(op)[n]}"
+                    yield f"    {value} = {self.name(constant)}(_xp, {p.x}, {dtype}, None)"
+                    self.operands[n] = p._replace(value=value)
         yield from super().call()
 
     def _called(self, p: Operand) -> str:
