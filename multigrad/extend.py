@@ -462,7 +462,7 @@ class Layer(ValueLayer):
                 f"tuple{f' of {len(op.outputs)}' if op.outputs else ''}"
             )
         outs = [_result(x, op, kind, transform, own) for x in (out if several else (out,))]
-        tie(op, values, outs, top, several)
+        tie(op, values, outs, top)
         return named(op, same_structure(out, outs)) if several else outs[0]
 
     @staticmethod

@@ -75,7 +75,7 @@ class Recorded(extend.Layer):
             # NumPy's functions put a scalar into a new array
             and not (isinstance(values[0], Recorded) and values[0]._is_scalar())
         ):
-            tie(op, values, list(outs) if several else [outs], top, several)
+            tie(op, values, list(outs) if several else [outs], top)
         return named(op, outs) if several else outs
 
     @staticmethod

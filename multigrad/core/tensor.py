@@ -666,7 +666,7 @@ def lifted(x: Any) -> Any:
     """A raw array, or each one in a tuple, as a constant Tensor: rules get layers only."""
     if type(x) is tuple:
         return tuple(map(lifted, x))
-    return wrap(x) if is_array(x) and not isinstance(x, Layer) else x
+    return x if isinstance(x, Layer) or not is_array(x) else wrap(x)
 
 
 def wrap_in(run: Transformation | None, level: int, x: Any) -> Tensor:

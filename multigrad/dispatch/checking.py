@@ -115,8 +115,8 @@ def _alike(op: Op, values: tuple[Any, ...], error: Exception, other: Exception) 
 
 
 def _message(op: Op, values: Sequence[Any], difference: str) -> str:
-    given = ", ".join(f"{n}={_described(x)}" for n, x in zip(op.roles, values, strict=True))
-    return f"{op.name}({given}): the generated code differs from the general path: {difference}"
+    arguments = ", ".join(f"{n}={_described(x)}" for n, x in zip(op.roles, values, strict=True))
+    return f"{op.name}({arguments}): the generated code differs from the general path: {difference}"
 
 
 def _described(x: Any) -> str:
@@ -136,42 +136,42 @@ class Comparison:
     Arrays, layers and version cells of the operands, and nodes from before the call, must be the
     same objects. What the call has made must be alike, part by part.
 
-    began   the clock before the call
-    own    what the operands consist of, by identity
-    met    the pairs that were compared
-    cells  the version cell that corresponds to one of a result, in both directions. A node may have
-           others, which no array object has: they stand for none
+    began     the clock before the call
+    operands  what the operands consist of, by identity
+    met       the pairs that were compared
+    cells     the version cell that corresponds to one of a result, in both directions. A node may
+              have others, which no array object has: they stand for none
     """
 
     def __init__(self, operands: Sequence[Any], began: int) -> None:
         self.began = began
-        self.own: dict[int, Any] = {}
+        self.operands: dict[int, Any] = {}
         self.met: set[tuple[int, int]] = set()
         self.cells: dict[int, Any] = {}
-        for x in _parts(operands):
-            self.own[id(x)] = x
+        for x in _consists_of(operands):
+            self.operands[id(x)] = x
             if isinstance(x, Layer):
-                self.own[id(x._cell)] = x._cell
+                self.operands[id(x._cell)] = x._cell
 
     def of_results(self, a: Any, b: Any) -> str | None:
         """The first difference between two results, or None."""
-        left = [(a, b)]
-        while left:
-            x, y = left.pop()
+        pairs = [(a, b)]
+        for x, y in pairs:  # which grows
             if isinstance(x, tuple | list) and isinstance(y, tuple | list):
-                left += zip(x, y, strict=False)
+                pairs += zip(x, y, strict=False)
             elif isinstance(x, Layer) and isinstance(y, Layer):
                 self.cells.setdefault(id(x._cell), y._cell)
                 self.cells.setdefault(id(y._cell), x._cell)
-                left += zip(_within(x), _within(y), strict=True)
+                pairs += zip(_within(x), _within(y), strict=True)
         return next(self.differences("result", a, b), None)
 
     def differences(self, at: str, a: Any, b: Any) -> Iterator[str]:
         """What differs between `a` and `b`, the parts of the two results at `at`."""
         if a is b or (id(a), id(b)) in self.met:
             return
-        if id(a) in self.own or id(b) in self.own:
-            yield f"{at} is {'' if id(a) in self.own else 'not '}a part of the operands themselves"
+        if id(a) in self.operands or id(b) in self.operands:
+            which = "" if id(a) in self.operands else "not "
+            yield f"{at} is {which}a part of the operands themselves"
         elif type(a) is not type(b) and not _packed(a):
             yield f"{at} is of class {_class(a)}, not {_class(b)}"
         elif isinstance(a, tuple | list):
@@ -179,26 +179,27 @@ class Comparison:
                 yield f"{at} has {len(a)} entries, not {len(b)}"
             for i, (x, y) in enumerate(zip(a, b, strict=False)):
                 yield from self.differences(f"{at}[{i}]", x, y)
-        elif isinstance(a, Layer):
+        elif isinstance(a, Layer | Node):
             self.met.add((id(a), id(b)))
-            yield from self._layers(at, a, b)
-        elif isinstance(a, Node):
-            self.met.add((id(a), id(b)))
-            yield from self._nodes(at, a, b)
+            yield from (self._layers if isinstance(a, Layer) else self._nodes)(at, a, b)
         elif isinstance(a, Pullback):
-            for part in ("op", "needs", "single", "library"):
-                yield from self.differences(f"{at}.{part}", getattr(a, part), getattr(b, part))
+            yield from self._parts(at, a, b, "op", "needs", "single", "library")
         elif (library := library_of(a)) is not None:
             yield from _arrays(at, library, a, b)
         elif not (a == b or (a != a and b != b)):
             yield f"{at} is {a!r}, not {b!r}"
+
+    def _parts(self, at: str, a: Any, b: Any, *names: str) -> Iterator[str]:
+        for name in names:
+            x, y = getattr(a, name, None), getattr(b, name, None)
+            yield from self.differences(f"{at}.{name}", x, y)
 
     def _layers(self, at: str, a: Any, b: Any) -> Iterator[str]:
         for part in ("base", "run", "level", "layered"):
             x, y = getattr(a._elem, part), getattr(b._elem, part)
             if x is not y and x != y:
                 yield f"{at}: its Element {a._elem!r} has {part} {x!r}, not {y!r} ({b._elem!r})"
-        yield from self.differences(f"{at}._array", a._array, b._array)
+        yield from self._parts(at, a, b, "_array")
         pairs = ((a._cell, b._cell), (b._cell, a._cell))
         if any(self._shared(x, self.cells) != self._shared(y, {}) for x, y in pairs):
             yield f"{at}._cell: the version cell is not shared with the same array object"
@@ -207,31 +208,28 @@ class Comparison:
             # all of its base: x[...] is the same view as what the operation makes of it
             ours, theirs = (ours[0], *ours[3:]), (theirs[0], *theirs[3:])
         yield from self.differences(f"{at}._view", ours, theirs)
-        for part in ("_seen", "_node", "_tangent", "_given"):
-            yield from self.differences(
-                f"{at}.{part}", getattr(a, part, None), getattr(b, part, None)
-            )
+        yield from self._parts(at, a, b, "_seen", "_node", "_tangent", "_given")
 
     def _nodes(self, at: str, a: Any, b: Any) -> Iterator[str]:
         if a.seq < self.began or b.seq < self.began:
             yield f"{at} is {a!r}, not {b!r}, and one of them is older than the call"
             return
-        yield from self.differences(f"{at}.next", a.next, b.next)
+        yield from self._parts(at, a, b, "next")
         if isinstance(a, OutputNode):
-            yield from self.differences(f"{at}.number", a.number, b.number)
-        elif hasattr(a, "rule"):
-            yield from self.differences(f"{at}.rule", a.rule, b.rule)
-            if _packed(a):
-                return
-            ours, theirs = _saved(a), _saved(b)
-            if self._shared(a.cells, self.cells) != self._shared(b.cells, {}):
-                yield f"{at}.cells are the version cells of other arrays"
-            for name in ours.keys() | theirs.keys():
-                if name in ours and name in theirs:
-                    yield from self.differences(f"{at}.saved, {name}", ours[name], theirs[name])
-                elif not name.endswith(("_shape", "_dtype")):
-                    # a runner needs neither for a gradient of the same shape and dtype
-                    yield f"{at}.saved has {name} in one of both only"
+            yield from self._parts(at, a, b, "number")
+            return
+        yield from self._parts(at, a, b, "rule")
+        if not hasattr(a, "rule") or _packed(a):
+            return
+        if self._shared(a.cells, self.cells) != self._shared(b.cells, {}):
+            yield f"{at}.cells are the version cells of other arrays"
+        ours, theirs = (dict(zip(n.rule.plan, apart(n.saved), strict=True)) for n in (a, b))
+        for name in ours.keys() | theirs.keys():
+            if name in ours and name in theirs:
+                yield from self.differences(f"{at}.saved, {name}", ours[name], theirs[name])
+            elif not name.endswith(("_shape", "_dtype")):
+                # a runner needs neither for a gradient of the same shape and dtype
+                yield f"{at}.saved has {name} in one of both only"
 
     def _shared(self, cells: Any, others: dict[int, Any]) -> list[int]:
         """Which version cells of array objects are among those of a node, by identity.
@@ -240,31 +238,24 @@ class Comparison:
         """
         if type(cells) is tuple:
             return [c for x in cells for c in self._shared(x, others)]
-        known = id(cells) in self.own or id(cells) in self.cells
-        return [id(cells if id(cells) in self.own else others.get(id(cells), cells))] * known
+        shared = id(cells) in self.operands or id(cells) in self.cells
+        return [id(cells if id(cells) in self.operands else others.get(id(cells), cells))] * shared
 
 
-def _parts(x: Any) -> Iterator[Any]:
+def _consists_of(x: Any) -> list[Any]:
     """The arrays and layers that `x` consists of: values, tangents, bases of views."""
-    left = [x]
-    while left:
-        x = left.pop()
+    found = [x]
+    for x in found:  # which grows
         if isinstance(x, tuple | list):
-            left += x
+            found += x
         elif isinstance(x, Layer):
-            yield x
-            left += _within(x)
-        elif by_type.get(type(x)) is not None:
-            yield x
+            found += _within(x)
+    return [x for x in found if isinstance(x, Layer) or by_type.get(type(x)) is not None]
 
 
 def _within(x: Any) -> tuple[Any, Any, Any]:
     """What a layer consists of: its value, its tangent, the base of a view."""
     return x._array, getattr(x, "_tangent", None), x._view and x._view[0]
-
-
-def _saved(node: Any) -> dict[str, Any]:
-    return dict(zip(node.rule.plan, apart(node.saved), strict=True))
 
 
 def _packed(x: Any) -> bool:
@@ -279,18 +270,15 @@ def _class(x: Any) -> str:
 
 def _arrays(at: str, library: Any, a: Any, b: Any) -> Iterator[str]:
     """Compare raw arrays bit for bit; nan are equal. Lazy and traced arrays have no values."""
+    kind: Any = type(a)
     if a.dtype != b.dtype:
         yield f"{at} has dtype {a.dtype}, not {b.dtype}"
     elif tuple(a.shape) != tuple(b.shape):
         yield f"{at} has shape {tuple(a.shape)}, not {tuple(b.shape)}"
-    elif _compares(type(a)):
+    elif kind.__eq__ is not object.__eq__:
         same = library.xp.all(_same(library, a, b))
         if library.backend.kernel("concrete_bool")(library.xp, same) is False:
             yield f"{at} is {a!r}, not {b!r}"
-
-
-def _compares(kind: Any) -> bool:
-    return kind.__eq__ is not object.__eq__
 
 
 def _same(library: Any, a: Any, b: Any) -> Any:

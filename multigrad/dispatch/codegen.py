@@ -5,7 +5,7 @@ pullbacks.py makes its vjp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..core.pullback import Needs, Pullback
 from ..errors import MissingRuleError
 from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
-from .conform import shape_tangent
+from .conform import conform_tangent, shape_tangent
 from .generated import tuple_text
 from .names import Texts, info, meanings, metadata, value
 from .pullbacks import missing_rule, pullback
@@ -32,6 +32,12 @@ def positions(op: Op) -> dict[str, int]:
 def array_index(op: Op) -> dict[str, int]:
     """The position of each array parameter among all parameters."""
     return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
+
+
+def leaves(values: Iterable[Any]) -> Iterator[Any]:
+    """All values, and in place of tuples their elements."""
+    for x in values:
+        yield from x if isinstance(x, tuple) else (x,)
 
 
 @per_operation
@@ -58,7 +64,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     wanted = [a for a, need in zip(op.arrays, rule.needs, strict=True) if need is True]
     texts = Texts(
         op,
-        given={"xp": "library"},
+        context={"xp": "library"},
         values={a: f"v[{i}]" for a, i in positions(op).items()},
         ans="ans",
         computed="residual(op, {name!r}, {taken})",
@@ -71,7 +77,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
         )
         saved.append(
-            f"({text} if type({text}) not in scalars else constant({text}, like))"
+            f"({text} if type({text}) not in scalars else constant(library, {text}, like))"
             if numeric
             else text
         )
@@ -110,11 +116,10 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return scope["save"], scope["track"]
 
 
-def constant_like(scalar: Any, like: Any) -> Any:
-    """A Python scalar as a 0-d array of the dtype and device of a layer."""
-    library = like._elem.library
+def constant_like(library: Library, scalar: Any, like: Any) -> Any:
+    """A Python scalar as a 0-d array of the dtype and device of an array or a layer."""
     return library.constant(
-        library.xp, scalar, like._elem.dtype, library.device(library.xp, innermost(like))
+        library.xp, scalar, like.dtype, library.device(library.xp, innermost(like))
     )
 
 
@@ -127,8 +132,8 @@ def vjp(op: Op, xp: Any, values: Sequence[Any], ans: Any, g: Any, needs: Needs) 
     first = ans if op.outputs == () else next(a for a in ans if a is not None)
     complex_ = bool(xp.isdtype(first.dtype, "complex floating"))
     rule = pullback(op, needs, complex_, True)
-    given = {"xp": xp}
-    grads = rule.vjp(xp, g, rule.together([value(op, n, given, values, ans) for n in rule.plan]))
+    context = {"xp": xp}
+    grads = rule.vjp(xp, g, rule.together([value(op, n, context, values, ans) for n in rule.plan]))
     flat = iter((grads,) if rule.single else grads)
     return tuple(
         tuple(next(flat) if n else None for n in need)
@@ -148,7 +153,7 @@ def jvp(
     ans: Any,
     raw: tuple[Any, Sequence[Any], Any] | None = None,
 ) -> Any:
-    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter.
+    """The tangent of the output(s) of `op` at `values`, context one tangent per array parameter.
 
     A tangent of None is zero. The rule is derived for elementwise, linear and multilinear
     operations, and declared for the others.
@@ -164,7 +169,7 @@ def jvp(
         return _linear_jvp(op, xp, values, tangents)
     if op.kind == "multilinear":
         terms = [
-            call_raw(op, xp, [*values[:i], t, *values[i + 1 :]])
+            call(op, attrgetter(op.name)(xp), [*values[:i], t, *values[i + 1 :]])
             for i, t in zip(array_index(op).values(), tangents, strict=True)
             if t is not None
         ]
@@ -181,11 +186,11 @@ def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]
     assert op.jvp is not None and callable(op.jvp.fn)
     if op.jvp.materialize:
         tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
-    given = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {
+    context = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {
         "t": tangents[0],
         "xp": xp,
     }
-    return op.jvp.fn(*(value(op, n, given, values, ans) for n in op.jvp.takes))
+    return op.jvp.fn(*(value(op, n, context, values, ans) for n in op.jvp.takes))
 
 
 def _materialized_tangents(
@@ -193,32 +198,24 @@ def _materialized_tangents(
 ) -> list[Any]:
     """The tangents that the rule takes, with zeros in place of None."""
     # if the argument is not floating, the dtype of another tangent
-    dtype = next(t.dtype for t in _leaves(tangents) if t is not None)
+    dtype = next(t.dtype for t in leaves(tangents) if t is not None)
 
-    def moving_zero(x: Any) -> Any:
-        if not hasattr(x, "dtype"):
-            return zero(xp, x)
+    def filled(x: Any, t: Any) -> Any:
+        if t is not None or not hasattr(x, "dtype"):
+            return zero(xp, x) if t is None else t
         floating = xp.isdtype(x.dtype, ("real floating", "complex floating"))
         return xp.zeros_like(x, dtype=x.dtype if floating else dtype)
 
-    given = list(tangents)
-    for i, argument in enumerate(op.arrays):
-        x, t = values[array_index(op)[argument]], tangents[i]
-        if f"t_{argument}" not in takes and (i or "t" not in takes):
-            continue
-        if op.roles[argument] == "arrays":
-            given[i] = tuple(
-                moving_zero(v) if u is None else u
-                for v, u in zip(x, t or (None,) * len(x), strict=True)
+    result = list(tangents)
+    for i, (argument, t) in enumerate(zip(op.arrays, tangents, strict=True)):
+        if f"t_{argument}" in takes or (not i and "t" in takes):
+            x = values[array_index(op)[argument]]
+            result[i] = (
+                tuple(map(filled, x, t or (None,) * len(x)))
+                if op.roles[argument] == "arrays"
+                else filled(x, t)
             )
-        elif t is None:
-            given[i] = moving_zero(x)
-    return given
-
-
-def _leaves(tangents: Sequence[Any]) -> Iterator[Any]:
-    for t in tangents:
-        yield from t if isinstance(t, tuple) else (t,)
+    return result
 
 
 def _elementwise_jvp(
@@ -254,19 +251,17 @@ def _elementwise_jvp(
                 (v for x, v in zip(raw[1], values, strict=True) if x is partial), partial
             )
         else:
-            given = {"xp": xp, "g": t}
+            context = {"xp": xp, "g": t}
             if "g" in rule.takes and t.shape != ans.shape:
-                given["g"] = xp.broadcast_to(t, ans.shape)
-            term = rule.fn(*(value(op, n, given, values, ans) for n in rule.takes))
+                context["g"] = xp.broadcast_to(t, ans.shape)
+            term = rule.fn(*(value(op, n, context, values, ans) for n in rule.takes))
             term = (
                 shape_tangent(xp, term, ans.shape, op, argument=argument)
                 if "g" in rule.takes
                 else t * term
             )
         total = term if total is None else total + term
-    if total is not None and total.shape != ans.shape:
-        total = shape_tangent(xp, total, ans.shape, op, True)
-    return total if total is None or total.dtype == ans.dtype else xp.astype(total, ans.dtype)
+    return conform_tangent(xp, total, ans, op, term=True)
 
 
 def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -276,25 +271,20 @@ def _linear_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any])
     for argument, t in zip(op.arrays, tangents, strict=True):
         i = position[argument]
         if op.roles[argument] == "arrays":
-            given = (None,) * len(values[i]) if t is None else t
+            ts = (None,) * len(values[i]) if t is None else t
             values[i] = type(values[i])(
-                zero(xp, v) if u is None else u for v, u in zip(values[i], given, strict=True)
+                zero(xp, v) if u is None else u for v, u in zip(values[i], ts, strict=True)
             )
         elif argument in ruled:
             values[i] = zero(xp, values[i]) if t is None else t
         elif t is not None:
             missing_rule(op, argument)()
-    return call_raw(op, xp, values)
+    return call(op, attrgetter(op.name)(xp), values)
 
 
 def zero(xp: Any, x: Any) -> Any:
     """The tangent zero of an array, a Python scalar or None."""
     return xp.zeros_like(x) if hasattr(x, "dtype") else x if x is None else type(x)(0)
-
-
-def call_raw(op: Op, xp: Any, values: Sequence[Any]) -> Any:
-    """Call the function of `op` in the namespace `xp`."""
-    return call(op, attrgetter(op.name)(xp), values)
 
 
 def raw_function(library: Library, name: str) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..core.tensor import element_of
 from ..errors import GradientError
 
 if TYPE_CHECKING:
@@ -29,24 +30,22 @@ def conform_gradient(
     if g is None:
         return None
     try:
-        given = g.shape
+        found = g.shape
     except AttributeError:
         raise GradientError(
-            f"{_rule_of(of)} returned {type(g).__name__}; it must return an array of the shape "
-            f"of its argument, {shape}"
+            f"{_rule_of(*of or ())} returned {type(g).__name__}; it must return an array of the "
+            f"shape of its argument, {shape}"
         ) from None
-    if given != shape:
-        if len(given) < len(shape) or any(
-            n != 1 and not _same(n, m) for n, m in zip(reversed(shape), reversed(given))
+    if found != shape:
+        larger = len(found) >= len(shape) and all(
+            n == 1 or _same(n, m) for n, m in zip(reversed(shape), reversed(found))
+        )
+        if not larger or (
+            of is not None and not _is_broadcast(*of, tuple(found), shape, cotangent)
         ):
             raise GradientError(
-                f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of "
-                f"shape {shape}"
-            )
-        if of is not None and not _is_broadcast(*of, tuple(given), shape, cotangent):
-            raise GradientError(
-                f"{_rule_of(of)} returned a gradient of shape {tuple(given)} for an argument of "
-                f"shape {shape}, which broadcasting does not explain"
+                f"{_rule_of(*of or ())} returned a gradient of shape {tuple(found)} for an "
+                f"argument of shape {shape}{', which broadcasting does not explain' * larger}"
             )
         g = unbroadcast(xp, g, shape)
     if g.dtype != dtype:
@@ -68,44 +67,49 @@ def shape_tangent(
     """
     shape = tuple(shape)
     try:
-        given = tuple(t.shape)
+        found = tuple(t.shape)
     except AttributeError:
         raise GradientError(
-            f"{_forward_rule(op, argument)} returned {type(t).__name__}; it must return a "
+            f"{_rule_of(op, argument)} returned {type(t).__name__}; it must return a "
             f"tangent, an array of the shape of the result, {shape}"
         ) from None
-    if len(given) == len(shape) and all(map(_same, given, shape)):
+    if len(found) == len(shape) and all(map(_same, found, shape)):
         return t
     if (
         not term
-        or len(given) > len(shape)
-        or any(n != 1 and not _same(n, m) for n, m in zip(reversed(given), reversed(shape)))
+        or len(found) > len(shape)
+        or any(n != 1 and not _same(n, m) for n, m in zip(reversed(found), reversed(shape)))
     ):
         raise GradientError(
-            f"{_forward_rule(op, argument)} returned a tangent of shape {given} for a result of "
+            f"{_rule_of(op, argument)} returned a tangent of shape {found} for a result of "
             f"shape {shape}"
         )
     return xp.broadcast_to(t, shape)
 
 
-def _forward_rule(op: Op, argument: str) -> str:
-    return (
-        _rule_of((op, argument))
-        if argument
-        else f"the derivative rule of the operation {op.name!r}"
-    )
+def conform_tangent(xp: Any, t: Any, result: Any, op: Op, term: bool = False) -> Any:
+    """A tangent in the shape and the dtype of the result; None if that is not floating.
+
+    term  as for `shape_tangent`
+    """
+    elem = element_of(result)
+    if t is None or not elem.floating:
+        return None
+    t = shape_tangent(xp, t, result.shape, op, term)
+    if t.dtype != result.dtype:
+        t = xp.astype(xp.real(t) if element_of(t).complex and not elem.complex else t, result.dtype)
+    return t
 
 
-def _rule_of(of: tuple[Op, str] | None) -> str:
-    return (
-        "a derivative rule"
-        if of is None
-        else f"the derivative rule of the operation {of[0].name!r} for the argument {of[1]!r}"
-    )
+def _rule_of(op: Op | None = None, argument: str = "") -> str:
+    if op is None:
+        return "a derivative rule"
+    of_argument = f" for the argument {argument!r}" if argument else ""
+    return f"the derivative rule of the operation {op.name!r}{of_argument}"
 
 
 def _is_broadcast(
-    op: Op, name: str, given: tuple[int, ...], shape: tuple[int, ...], cotangent: Any
+    op: Op, name: str, found: tuple[int, ...], shape: tuple[int, ...], cotangent: Any
 ) -> bool:
     """Whether a gradient has additional axes because the argument was broadcast along them.
 
@@ -115,8 +119,8 @@ def _is_broadcast(
     (matmul), the first axes of the result are the broadcast ones. A written value is broadcast to
     the shape of the part that the key selects; the array that the key is for is not broadcast.
     """
-    extra = len(given) - len(shape)
-    summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and given[i] != 1)]
+    extra = len(found) - len(shape)
+    summed = [*range(extra), *(i for i, n in enumerate(shape, extra) if n == 1 and found[i] != 1)]
     if not summed:  # sizes that are not known yet
         return True
     if "key" in op.roles:
@@ -127,15 +131,15 @@ def _is_broadcast(
         if c is not None
     ]
     if op.kind == "elementwise" or op.batching == "elementwise" or len(op.arrays) == 1:
-        return any(_alike(given, out) for out in outs)
+        return any(_alike(found, out) for out in outs)
     if "axis" in op.roles:  # at any position
         return any(
-            _alike(_without(given, i), out) or _alike(_without(given, i), _without(out, i))
+            _alike(_without(found, i), out) or _alike(_without(found, i), _without(out, i))
             for out in outs
-            for i in range(len(given))
+            for i in range(len(found))
         )
     return any(
-        len(given) <= len(out) and all(i < len(out) and _same(out[i], given[i]) for i in summed)
+        len(found) <= len(out) and all(i < len(out) and _same(out[i], found[i]) for i in summed)
         for out in outs
     )
 

@@ -7,7 +7,6 @@ import warnings
 from contextvars import ContextVar
 from functools import partial
 from itertools import chain
-from operator import countOf
 from typing import Any
 
 from .. import errors, observe, registry
@@ -101,8 +100,8 @@ def asarray(
                     "grad already; detach() it to start anew"
                 )
             t.requires_grad_()
-        made: Tensor = t
-        return made
+        result: Tensor = t
+        return result
     except Exception as error:
         # MULTIGRAD_TRACEBACK=full shows the frames inside
         failed(error, _asarray_op(), (obj, dtype, device, copy))
@@ -138,8 +137,8 @@ def tensor(
         if t._node is not None or t._view is not None:
             constant = wrap_new(t.detach()._array)
             t = constant if t._node is None else mark(constant)
-        made: Tensor = t.requires_grad_() if requires_grad else t
-        return made
+        result: Tensor = t.requires_grad_() if requires_grad else t
+        return result
     except Exception as error:
         # MULTIGRAD_TRACEBACK=full shows the frames inside
         failed(error, _asarray_op(), (data, dtype, device, None), "tensor")
@@ -266,13 +265,9 @@ def _from_python(obj: Any, dtype: Any, device: Any, copy: bool | None, library: 
             [_as_tensor(x, dtype, device, None, library) for x in obj]
         )
         return stacked
-    if (
-        not isinstance(obj, (bool, int, float, complex, list, tuple))
-        and not hasattr(obj, "__array__")
-        and not hasattr(obj, "__dlpack__")
-        and not hasattr(obj, "__buffer__")
-        and not isinstance(obj, (memoryview, bytearray))
-    ):
+    if not isinstance(
+        obj, (bool, int, float, complex, list, tuple, memoryview, bytearray)
+    ) and not any(hasattr(obj, name) for name in ("__array__", "__dlpack__", "__buffer__")):
         raise TypeError(
             f"asarray: cannot make an array of {type(obj).__module__}.{type(obj).__qualname__}; "
             "it is not an array of a known library (see `python -m multigrad backends --probe`), "
@@ -295,10 +290,6 @@ def _arrays_in(obj: Any) -> list[Any]:
     arrays: list[Any] = []
     rows = [obj]
     for _ in range(DEEPEST):
-        if sum(map(len, rows)) < 16 * len(rows):
-            rows = [list(chain.from_iterable(rows))]
-        if _all_of_one_kind(rows):
-            break
         kinds = set(map(type, chain.from_iterable(rows)))
         nested = [kind for kind in kinds if issubclass(kind, (list, tuple))]
         for kind in kinds.difference(SCALARS, nested):
@@ -307,27 +298,8 @@ def _arrays_in(obj: Any) -> list[Any]:
                 arrays.append(x)
         if not nested:
             break
-        level = chain.from_iterable(rows)
-        rows = list(
-            level
-            if len(nested) == len(kinds)
-            else (x for x in level if isinstance(x, (list, tuple)))
-        )
+        rows = [x for x in chain.from_iterable(rows) if isinstance(x, (list, tuple))]
     return arrays
-
-
-def _all_of_one_kind(rows: list[Any]) -> bool:
-    """Whether all elements have one Python scalar type.
-
-    This takes half of the time of making the set of their types.
-    """
-    first = rows[0]
-    kind = type(first[0]) if first else None
-    return (
-        kind in SCALARS
-        and type(first[-1]) is kind
-        and all(countOf(map(type, row), kind) == len(row) for row in rows)
-    )
 
 
 DEEPEST = 65
@@ -457,26 +429,19 @@ def opened(t: Any, transformation: str) -> Any:
     where = f"cannot pass into or out of {transformation}, which would"
     while isinstance(x, Tensor):  # a Tensor of a transformation may hold another one
         if not x.is_leaf:
-            raise GradientError(
-                f"a Tensor with a grad_fn {where} cut its graph. {CALL}"
-                + (
-                    f". Into {transformation}, pass t.detach(), or take its gradient inside and "
-                    "return that."
-                    if x._elem.run is None
-                    else CONSTANT
-                )
+            loss = f"with a grad_fn {where} cut its graph"
+            cure = "pass t.detach(), or take its gradient inside and return that."
+        elif x.requires_grad and recording_at(x):
+            loss = f"that requires grad {where} make a constant of it"
+            cure = (
+                "pass t.detach() and call requires_grad_() inside, or flatten it under "
+                "`with mg.no_grad():`, where it is a constant."
             )
-        if x.requires_grad and recording_at(x):
-            raise GradientError(
-                f"a Tensor that requires grad {where} make a constant of it. {CALL}"
-                + (
-                    f". Into {transformation}, pass t.detach() and call requires_grad_() inside, "
-                    "or flatten it under `with mg.no_grad():`, where it is a constant."
-                    if x._elem.run is None
-                    else CONSTANT
-                )
-            )
-        x = x._array
+        else:
+            x = x._array
+            continue
+        advice = f". Into {transformation}, {cure}" if x._elem.run is None else CONSTANT
+        raise GradientError(f"a Tensor {loss}. {CALL}{advice}")
     if isinstance(x, Layer):
         x._check()
         what = (

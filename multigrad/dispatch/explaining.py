@@ -5,9 +5,10 @@ This code runs only after an error was raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from reprlib import Repr
+from traceback import walk_tb
 from typing import Any
 
 from ..core.element import SCALARS, is_array
@@ -28,7 +29,6 @@ def failed(error: Exception, op: Op, values: tuple[Any, ...], name: str = "") ->
     Returns the error to raise instead, or None. `name` is that of the function that the program
     called, if it is not that of the operation.
 
-
     The note names the operation that the program called, and replaces notes of the operations that
     it consists of. multigrad's own errors, and errors of functions that the program passed in, get
     no note.
@@ -41,15 +41,15 @@ def failed(error: Exception, op: Op, values: tuple[Any, ...], name: str = "") ->
         or str(error).startswith(f"{name}() got an unexpected keyword")
     ):
         return None
-    given = dict(zip(op.roles, values, strict=True))
+    arguments = dict(zip(op.roles, values, strict=True))
     instead = instead_of(error, name)
     if instead is not None:
-        blamed = _blamed(op, given, name)
+        blamed = _blamed(op, arguments, name)
         if blamed is not None:
             return blamed
     try:
-        text = f"{PREFIX}{name}: {', '.join(_described(op, given))}"
-        cure = _cure(op, given)
+        text = f"{PREFIX}{name}: {', '.join(_described(op, arguments))}"
+        cure = _cure(op, arguments)
     except Exception:  # arguments that are not arrays may raise anything; the first error matters
         return instead
     # the message names the operation
@@ -62,20 +62,16 @@ def failed(error: Exception, op: Op, values: tuple[Any, ...], name: str = "") ->
 
 def _in_its_package(error: Exception, op: Op) -> bool:
     """Whether the code of the plugin that declares an operation has raised an error."""
-    at = error.__traceback__
     package = op.module.partition(".")[0]
-    if not any(plugin.target.startswith(package) for plugin in plugins()):
-        return False
-    while at is not None:
-        if str(at.tb_frame.f_globals.get("__name__", "")).startswith(f"{package}."):
-            return True
-        at = at.tb_next
-    return False
+    return any(plugin.target.startswith(package) for plugin in plugins()) and any(
+        str(frame.f_globals.get("__name__", "")).startswith(f"{package}.")
+        for frame, _ in walk_tb(error.__traceback__)
+    )
 
 
-def _blamed(op: Op, given: dict[str, Any], name: str) -> TypeError | None:
+def _blamed(op: Op, arguments: dict[str, Any], name: str) -> TypeError | None:
     """The error to raise instead of an internal one, if an argument explains it."""
-    for n, x in given.items():
+    for n, x in arguments.items():
         if x is None and op.signature.parameters[n].default is None:
             continue
         what = "an array" if op.roles[n] == "array" else "a dtype" if n == "type" else ""
@@ -91,7 +87,7 @@ def _blamed(op: Op, given: dict[str, Any], name: str) -> TypeError | None:
     return None
 
 
-def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
+def failed_rule(error: Exception, op: Op, arguments: dict[str, Any]) -> None:
     """Note on `error`, raised by a rule, the operation and the arguments of the rule.
 
     These are the cotangent `g` and the saved values.
@@ -101,7 +97,7 @@ def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
     try:
         arrays = [
             f"{name} has shape {_shape(x)} and dtype {getattr(x, 'dtype', None)}"
-            for name, x in given.items()
+            for name, x in arguments.items()
             if is_array(x)
         ]
         error.add_note(
@@ -112,9 +108,9 @@ def failed_rule(error: Exception, op: Op, given: dict[str, Any]) -> None:
         return
 
 
-def _described(op: Op, given: dict[str, Any]) -> Iterator[str]:
+def _described(op: Op, arguments: dict[str, Any]) -> Iterator[str]:
     """Arrays by shape and dtype, other arguments by value unless they are defaults."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if _known(value):
             yield f"{name} has shape {_shape(value)} and dtype {getattr(value, 'dtype', None)}"
         elif op.roles[name] == "arrays" and type(value) in (tuple, list):
@@ -137,19 +133,21 @@ def _shape(x: Any) -> Any:
     return tuple(shape) if isinstance(shape, (tuple, list)) else None
 
 
-def _cure(op: Op, given: dict[str, Any]) -> str:
+def _cure(op: Op, arguments: dict[str, Any]) -> str:
     """How to correct the call, if shapes show the error."""
-    shapes = [_shape(x) for name, x in given.items() if op.roles[name] == "array" and x is not None]
+    shapes = [
+        _shape(x) for name, x in arguments.items() if op.roles[name] == "array" and x is not None
+    ]
     if any(s is None or not all(type(n) is int for n in s) for s in shapes) or not shapes:
-        return _of_list(op, given)
-    own = _CURES.get(op.name, _of_squares if SQUARE in op.about.arrays else None)
-    text = own(shapes, given) if own is not None else ""
+        return _of_list(op, arguments)
+    own = _CURES.get(op.name, _of_square if SQUARE in op.about.arrays else None)
+    text = own(shapes, arguments) if own is not None else ""
     if not text and op.batching == "elementwise" and not _broadcast(shapes):
         text = (
             "Shapes broadcast where their lengths, counted from the last axis, are equal or 1: "
             "reshape one of them, or give it an axis of length 1 with expand_dims()"
         )
-    text = text or _axes(shapes[0], given)
+    text = text or _axes(shapes[0], arguments)
     return f"{text}." if text else ""
 
 
@@ -159,10 +157,10 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
     return all(len({n for n in column if n != 1}) < 2 for column in zip(*padded, strict=True))
 
 
-def _axes(shape: tuple[int, ...], given: dict[str, Any]) -> str:
+def _axes(shape: tuple[int, ...], arguments: dict[str, Any]) -> str:
     n = len(shape)
     for name in ("axis", "axes", "source", "destination", "axis1", "axis2"):
-        value = given.get(name)
+        value = arguments.get(name)
         axes: Any = value if type(value) in (tuple, list) else (value,)
         if any(type(a) is int and not -n <= a < n for a in axes):
             there = (
@@ -176,7 +174,7 @@ def _axes(shape: tuple[int, ...], given: dict[str, Any]) -> str:
     return ""
 
 
-def _of_matmul(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+def _of_matmul(shapes: list[tuple[int, ...]], arguments: dict[str, Any]) -> str:
     x1, x2 = shapes
     if not x1 or not x2:
         return "Both must have an axis: multiply by a 0-d array or a number with *"
@@ -189,22 +187,7 @@ def _of_matmul(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
     return "" if _broadcast([x1[:-2], x2[:-2]]) else "The axes before the last two must broadcast"
 
 
-def _of_reshape(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
-    size = prod(shapes[0])
-    return (
-        f"The new shape must have {size} elements too; one of its lengths may be -1, which "
-        "stands for what is left"
-    )
-
-
-def _of_broadcast_to(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
-    return (
-        f"Each length of {shapes[0]}, counted from the last axis, must be that of the new "
-        "shape, or 1"
-    )
-
-
-def _of_squares(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+def _of_square(shapes: list[tuple[int, ...]], arguments: dict[str, Any]) -> str:
     last = shapes[0][-2:]
     return (
         ""
@@ -213,21 +196,17 @@ def _of_squares(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
     )
 
 
-def _of_permute(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
-    return f"axes must name each of the {len(shapes[0])} axes once"
-
-
-def _of_setitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+def _of_setitem(shapes: list[tuple[int, ...]], arguments: dict[str, Any]) -> str:
     return (
         "The value must broadcast to the part that the key selects"
         if len(shapes) > 1 and shapes[-1]
-        else _of_getitem(shapes, given)
+        else _of_getitem(shapes, arguments)
     )
 
 
-def _of_getitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
+def _of_getitem(shapes: list[tuple[int, ...]], arguments: dict[str, Any]) -> str:
     """The error in an indexing key: integers out of bounds, too many entries, or not an index."""
-    shape, key = shapes[0], given["key"]
+    shape, key = shapes[0], arguments["key"]
     entries = key if type(key) is tuple else (key,)
     taken = [k for k in entries if k is not None and k is not Ellipsis]
     if any(isinstance(k, (str, float)) for k in entries):
@@ -249,21 +228,27 @@ def _of_getitem(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str:
     return ""
 
 
-_CURES = {
+_CURES: dict[str, Callable[[list[tuple[int, ...]], dict[str, Any]], str]] = {
     "getitem": _of_getitem,
     "setitem": _of_setitem,
     "matmul": _of_matmul,
     "linalg.matmul": _of_matmul,
-    "reshape": _of_reshape,
-    "broadcast_to": _of_broadcast_to,
-    "permute_dims": _of_permute,
+    "reshape": lambda shapes, _: (
+        f"The new shape must have {prod(shapes[0])} elements too; one of its lengths may be -1, "
+        "which stands for what is left"
+    ),
+    "broadcast_to": lambda shapes, _: (
+        f"Each length of {shapes[0]}, counted from the last axis, must be that of the new shape, "
+        "or 1"
+    ),
+    "permute_dims": lambda shapes, _: f"axes must name each of the {len(shapes[0])} axes once",
 }
 
 
-def _of_list(op: Op, given: dict[str, Any]) -> str:
+def _of_list(op: Op, arguments: dict[str, Any]) -> str:
     if op.name not in ("stack", "concat"):
         return ""
-    arrays = next(iter(given.values()))
+    arrays = next(iter(arguments.values()))
     if type(arrays) not in (tuple, list):
         return ""
     shapes = [_shape(x) for x in arrays]
@@ -275,4 +260,4 @@ def _of_list(op: Op, given: dict[str, Any]) -> str:
         return "All must have as many axes; stack() joins arrays along a new axis."
     if op.name == "concat" and len(set(shapes)) > 1:
         return "The shapes must be the same but along the axis they are joined along."
-    return f"{_axes(shapes[0], given)}.".lstrip(".")
+    return f"{_axes(shapes[0], arguments)}.".lstrip(".")

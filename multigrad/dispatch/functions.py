@@ -23,7 +23,7 @@ from . import checking, generated, runners, signature, wider, writer
 from .explaining import failed
 from .general import arrays_of, composed, general, operate, resolve_composite
 from .generated import tuple_text
-from .settings import kinds
+from .settings import AXIS, LENGTHS, kinds
 from .signature import is_keyed, key_lines
 
 _functions: dict[Op, Callable[..., Any]] = {}
@@ -44,8 +44,8 @@ def function_of(op: Op) -> Callable[..., Any]:
 def forget(op: Op) -> None:
     """Drop the function of a former declaration."""
     with keeping:
-        for known in [known for known in list(_functions) if known.name == op.name]:
-            _functions.pop(known, None)
+        for declared in [other for other in list(_functions) if other.name == op.name]:
+            _functions.pop(declared, None)
 
 
 def make_function(
@@ -101,6 +101,11 @@ def make_function(
             "_composed": composed,
             "_lifted": lifted,
         }
+        # a form hands tuples on to operations, which test their elements
+        scope |= {
+            f"_types_of_{n}": kind.types | ({tuple} if kind in (AXIS, LENGTHS) else set())
+            for n, kind in kinds(op).items()
+        }
     if is_keyed(op):
         table = runners.table_of(op, key_is_plain)
         scope |= signature.names | {"_find": table.found.get, "_missed": table.missed}
@@ -110,14 +115,18 @@ def make_function(
     function.__doc__ = generated.documentation(op)
     function.__module__ = "multigrad"
     if not reflected and not operator:
-        function.__signature__ = wider.own_signature(function) if method else op.signature
+        own = op.signature
+        if method:  # settings also by position, but no keywords that exist only for errors
+            own = inspect.signature(function)
+            own = own.replace(parameters=[p for n, p in own.parameters.items() if n != "_more"])
+        function.__signature__ = own
     scope["_told"] = True
     scope["_inner"] = FunctionType(
         function.__code__, scope | {"_told": False}, function.__name__, function.__defaults__
     )
     scope["_inner"].__kwdefaults__ = function.__kwdefaults__
-    made: Callable[..., Any] = function
-    return made
+    result: Callable[..., Any] = function
+    return result
 
 
 def inner_function(op: Op) -> Callable[..., Any]:
@@ -155,7 +164,6 @@ def _function_lines(
 
 
 def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
-    names = list(op.roles)
     yield from wider.lines(op)
     yield _GATE
     yield "    if _mode is not True and _told and _mode.operations:"
@@ -165,7 +173,7 @@ def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
         if op.roles[p.name] == "arrays" and p.kind is not p.VAR_POSITIONAL:
             yield f"    if type({p.name}) is not tuple and type({p.name}) is not list:"
             yield f"        {p.name} = _arrays_of(_op, {p.name!r}, {p.name})"
-    if "key" in names and not key_is_plain:
+    if "key" in op.roles and not key_is_plain:
         yield "    if type(key) is not tuple and isinstance(key, tuple):"
         yield "        key = tuple(key)"
     if checking.CHECKED:
@@ -195,26 +203,27 @@ def _carried_out(op: Op, key_is_plain: bool) -> Iterator[str]:
 def _composite_lines(op: Op) -> Iterator[str]:
     """The body of a composite, which runs its form in the namespace of its first array.
 
-    This applies while the declaration is that of the table. The form gets no raw arrays beside
-    layers, because the operators of some libraries do not defer.
+    This applies while the declaration is that of the table, and if settings have their usual types.
+    The form gets no raw arrays beside layers, because the operators of some libraries do not defer.
     """
     first = next((name for name, role in op.roles.items() if role == "array"), None)
     if first is not None and "arrays" not in op.roles.values():
-        known = f"isinstance({first}, _Layer) and _table.get({op.name!r}) is _op"
         parameters = op.signature.parameters
-        usual = "".join(
-            f" and {n} is not None"
+        tests = [f"isinstance({first}, _Layer)", f"_table.get({op.name!r}) is _op"]
+        tests += [f"type({n}) in _types_of_{n}" for n in kinds(op)]
+        tests += [
+            f"{n} is not None"
             for n, role in op.roles.items()
             if role == "array" and n != first and parameters[n].default is not None
-        )
-        yield f"    if {known}{_usual(op)}{usual}:"
-        given = [
+        ]
+        yield f"    if {' and '.join(tests)}:"
+        arguments = [
             name
             if role == "plain" or name == first
             else f"{name} if {name} is None or isinstance({name}, _Layer) else _lifted({name})"
             for name, role in op.roles.items()
         ]
-        yield f"        _result = _form({', '.join([f'{first}._elem.library.bound', *given])})"
+        yield f"        _result = _form({', '.join([f'{first}._elem.library.bound', *arguments])})"
         yield "        return _result if isinstance(_result, _Layer) else _composed(_op, _result)"
     yield f"    return _general(_op, {tuple_text(op.roles)})"
 
@@ -230,56 +239,42 @@ def _also_positional(op: Op) -> tuple[str, ...]:
 
 def parameters_text(op: Op, reflected: bool, method: bool) -> str:
     """The parameters of a function of an operation, as its source has them."""
-    kinds = inspect._ParameterKind
-    parts: list[str] = []
     parameters = list(op.signature.parameters.values())
     if reflected:
-        parameters[0], parameters[1] = parameters[1], parameters[0]
-    last: Any = None
-    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    free = () if starred else _also_positional(op)
-    parameters.sort(
-        key=lambda p: (
-            0
-            if p.kind is not p.KEYWORD_ONLY
-            else 1 + free.index(p.name)
-            if p.name in free
-            else 1 + len(free)
+        parameters[:2] = parameters[1::-1]
+    several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    free = () if several else _also_positional(op)
+
+    def with_text(p: inspect.Parameter) -> inspect.Parameter:
+        by_name = method and p.kind is p.POSITIONAL_ONLY and p is not parameters[0]
+        default = "None" if p.name in op.about.omissible else f"_default_{p.name}"
+        return inspect.Parameter(
+            p.name,
+            p.POSITIONAL_OR_KEYWORD if by_name or p.name in free else p.kind,
+            default=_Text(default) if default == "None" or p.default is not p.empty else p.empty,
         )
-    )
-    for p in parameters:
-        if last is kinds.POSITIONAL_ONLY and (method or p.kind is not kinds.POSITIONAL_ONLY):
-            parts.append("/")
-        if p.kind is kinds.KEYWORD_ONLY and not starred and p.name not in free:
-            starred = True
-            parts.append("*")
-        text = f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
-        omitted = p.name in op.about.omissible
-        parts.append(
-            f"{text}=None"
-            if omitted
-            else text
-            if p.default is p.empty
-            else f"{text}=_default_{p.name}"
-        )
-        last = p.kind if last is None or not method else kinds.KEYWORD_ONLY
-    if last is kinds.POSITIONAL_ONLY:
-        parts.append("/")
-    return ", ".join(parts + ["**_more"] * wider.takes_more(op))
+
+    def place(p: inspect.Parameter) -> tuple[int, int]:
+        return p.kind, free.index(p.name) if p.name in free else -1
+
+    more = [inspect.Parameter("_more", inspect.Parameter.VAR_KEYWORD)] * wider.takes_more(op)
+    return str(inspect.Signature([*sorted(map(with_text, parameters), key=place), *more]))[1:-1]
+
+
+class _Text(str):
+    """A text that a signature shows without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _arguments(op: Op, reflected: bool) -> str:
     """The arguments of a function, as the text `args, kwargs`."""
     parameters = op.signature.parameters
     by_name = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
-    given = [
+    positional = [
         f"*{n}" if parameters[n].kind is inspect.Parameter.VAR_POSITIONAL else n
         for n in _order(op, reflected)
         if n not in by_name
     ]
-    return f"{tuple_text(given)}, {{{', '.join(f'{n!r}: {n}' for n in by_name)}}}"
-
-
-def _usual(op: Op) -> str:
-    """The tests that the settings of an operation have their usual types."""
-    return "".join(f" and {kind.usual.format(n=n)}" for n, kind in kinds(op).items())
+    return f"{tuple_text(positional)}, {{{', '.join(f'{n!r}: {n}' for n in by_name)}}}"

@@ -8,8 +8,7 @@ of the operation's signature, with defaults filled in.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from operator import is_
 from typing import Any
@@ -38,6 +37,7 @@ from ..core.tensor import (
     checked,
     constant,
     lifted,
+    strip,
     wrap,
     wrap_at,
     wrap_new,
@@ -46,7 +46,7 @@ from ..provided import provide
 from ..registry import Op, per_operation
 from . import settings
 from .codegen import array_index, call, is_flat, positions, raw_function, recorder
-from .pullbacks import pullback_of
+from .pullbacks import pullback
 
 
 def general(op: Op, values: tuple[Any, ...]) -> Any:
@@ -73,13 +73,20 @@ def general(op: Op, values: tuple[Any, ...]) -> Any:
     if top is None:
         return wrap_result(op, run_raw(op, values))
     if op.kind == "composite":
-        # the operators of the form must not be those of raw arrays, which may not defer to layers
-        values = tuple(
-            x if role == "plain" else lifted(tuple(x) if role == "arrays" else x)
-            for role, x in zip(op.roles.values(), values, strict=True)
-        )
-        return composed(op, resolve_composite(op)(_library_of_layer(top).bound, *values))
+        return composed(op, by_form(op, values, top))
     return type(top)._apply(op, values, top)
+
+
+def by_form(op: Op, values: Sequence[Any], top: Any) -> Any:
+    """The result of the standard-only form of an operation, on layers.
+
+    The operators of the form must not be those of raw arrays, which may not defer to layers.
+    """
+    layers = [
+        x if role == "plain" else lifted(tuple(x) if role == "arrays" else x)
+        for role, x in zip(op.roles.values(), values, strict=True)
+    ]
+    return resolve_composite(op)(top._elem.library.bound, *layers)
 
 
 _OPERANDS = (Layer, int, float, complex)
@@ -109,16 +116,12 @@ def _check_operands(op: Op, values: Sequence[Any]) -> None:
             if x is not None and (op.kind == "composite" or accepts(x)):
                 continue
             if any(map(is_array, candidates(op, values))):
-                raise TypeError(no_array(op, name, x))
-
-
-def no_array(op: Op, name: str, x: Any) -> str:
-    """The error for an operand that is no array."""
-    kind = f"{type(x).__module__}.{type(x).__qualname__}"
-    return (
-        f"{op.name}: expected an array, a Tensor or a Python scalar for {name!r}, got {kind}. Wrap "
-        "lists with multigrad.asarray; `python -m multigrad backends` lists the known libraries."
-    )
+                kind = f"{type(x).__module__}.{type(x).__qualname__}"
+                raise TypeError(
+                    f"{op.name}: expected an array, a Tensor or a Python scalar for {name!r}, got "
+                    f"{kind}. Wrap lists with multigrad.asarray; `python -m multigrad backends` "
+                    "lists the known libraries."
+                )
 
 
 def composed(op: Op, result: Any) -> Any:
@@ -144,17 +147,15 @@ def _check_form(held: Op, op: Op) -> None:
 
 def named(op: Op, result: Any) -> Any:
     """Several outputs as a named tuple, if the declaration names them."""
-    return result_type(op)(*result) if op.outputs and type(result) is tuple else result
-
-
-def result_type(op: Op) -> Any:
-    """The named tuple of an operation with several outputs."""
-    return _result_type(op.name, op.outputs)
+    if not op.outputs or type(result) is not tuple:
+        return result
+    return result_type(op.name, op.outputs)(*result)
 
 
 @cache
-def _result_type(name: str, outputs: tuple[str, ...] | None) -> Any:
-    return namedtuple(f"{name.rpartition('.')[2]}_result", outputs or ())
+def result_type(name: str, outputs: tuple[str, ...]) -> Any:
+    """The named tuple of an operation with several outputs."""
+    return namedtuple(f"{name.rpartition('.')[2]}_result", outputs)
 
 
 @per_operation
@@ -171,21 +172,17 @@ def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
     """The values with each Standing replaced by an operand or a scalar."""
     beside = [
         x
-        for x in candidates(
-            op,
-            [
-                v if role != "plain" else None
-                for role, v in zip(op.roles.values(), values, strict=True)
-            ],
-        )
+        for role, value in zip(op.roles.values(), values, strict=True)
+        if role != "plain"
+        for x in (value if role == "arrays" else (value,))
         if x is not None and not isinstance(x, Standing) and is_array(x)
     ]
     if op.name == "where":
         beside = [x for x in beside if x is not values[0]]
 
-    def given(role: str, x: Any) -> Any:
+    def instead(role: str, x: Any) -> Any:
         if type(x) is tuple or type(x) is list:
-            return tuple([given(role, y) for y in x])
+            return tuple([instead(role, y) for y in x])
         return (
             x
             if not isinstance(x, Standing)
@@ -194,7 +191,7 @@ def standing(op: Op, values: Sequence[Any]) -> tuple[Any, ...]:
             else x._as_operand(op, beside)
         )
 
-    return tuple([given(role, x) for role, x in zip(op.roles.values(), values, strict=True)])
+    return tuple([instead(role, x) for role, x in zip(op.roles.values(), values, strict=True)])
 
 
 def arrays_of(op: Op, name: str, value: Any) -> Any:
@@ -221,42 +218,30 @@ def candidates(op: Op, values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def _library_of_layer(x: Any) -> Library:
-    library: Library = x._elem.library
-    return library
-
-
 def run_raw(op: Op, values: Sequence[Any], library: Library | None = None) -> Any:
     """Call the library's function on raw arrays."""
     if library is None:
         library = common_library(op.name, list(candidates(op, values)))
         if library is None:
-            given = [
+            operands = [
                 v
                 for (name, role), v in zip(op.roles.items(), values, strict=True)
                 if role != "plain"
                 and (v is not None or op.signature.parameters[name].default is not None)
             ]
-            kinds = ", ".join(sorted({type(v).__name__ for v in given}))
+            kinds = ", ".join(sorted({type(v).__name__ for v in operands}))
             raise TypeError(
                 f"{op.name}: none of the arguments is an array of a known library ({kinds}). "
                 "Wrap lists and scalars with multigrad.asarray; `python -m multigrad backends` "
                 "lists the known libraries."
             )
-    if library.scalars and complex in map(type, values):
-        values = _without_complex(values, library)
+    # The operators of Python's complex numbers would take np.float64 for a float, and return a
+    # number of Python.
+    if complex in map(type, values) and any(
+        isinstance(v, float) and isinstance(v, library.scalars) for v in values
+    ):
+        values = [library.xp.asarray(v) if type(v) is complex else v for v in values]
     return call(op, raw_function(library, op.name), with_dtype(op, values, library))
-
-
-def _without_complex(values: Sequence[Any], library: Library) -> Sequence[Any]:
-    """The values with 0-d arrays for Python's complex numbers beside scalars that are floats, too.
-
-    The operators of such a number would take np.float64 for a float, and return a complex number
-    of Python.
-    """
-    if not any(isinstance(v, float) and isinstance(v, library.scalars) for v in values):
-        return values
-    return [library.xp.asarray(v) if type(v) is complex else v for v in values]
 
 
 def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]:
@@ -270,85 +255,91 @@ def with_dtype(op: Op, values: Sequence[Any], library: Library) -> Sequence[Any]
 
 
 def apply_tensor(
-    op: Op, values: tuple[Any, ...], top: Tensor, carry_out: Callable[..., Any] | None = None
+    op: Op, values: tuple[Any, ...], top: Tensor, function: Callable[..., Any] | None = None
 ) -> Any:
     """Run `op` on arguments whose highest level is that of the Tensor `top`.
 
-    Raw arrays are passed to `carry_out`, if that is given.
+    Raw arrays are passed to `function`, if that is given.
     """
-    reach = top._elem.level
-    library: Library = top._elem.library
     if top._elem.run is not None and (mode := observe.gate.get()) is not True:
         mode.looked(values)
-    inner: list[Any] = []
-    edges: list[Any] = []  # per parameter: the node of its Tensor, None, or a tuple of these
-    cells: list[Any] = []
-    pure = True  # whether all raw arrays are of one library
-    deep = False  # whether some value is a layer of a lower level
-    for role, value in zip(op.roles.values(), values, strict=True):
-        if isinstance(value, Tensor) and value._elem.level == reach:
-            if value._view is not None:
-                value._check()
-            x = value._array
-            edges.append(value._node)
-            cells.append(value._cell)
-            if value._elem.library is not library:  # also a NumPy scalar that has become a Tensor
-                raise mixed(op.name, library, value._elem.library)
-            deep = deep or isinstance(x, Layer)
-        elif role == "arrays" or type(value) is tuple:
-            parts = [_unwrap(v, reach) for v in value]
-            for v in value if role == "arrays" else ():
-                if isinstance(v, Layer) and v._elem.library is not library:
-                    raise mixed(op.name, library, v._elem.library)
-            x = tuple(p[0] for p in parts)
-            if type(value) is tuple and all(map(is_, x, value)):
-                x = value  # y[key] += v recognizes the key by its identity
-            edges.append(tuple(p[1] for p in parts))
-            cells.append(tuple(p[2] for p in parts))
-            pure = pure and role != "arrays"
-            deep = deep or any(isinstance(v, Layer) for v in x)
-        else:
-            # a list may be changed by its owner
-            x = tuple(value) if isinstance(value, list) else constant(value)
-            edges.append(None)
-            # a constant of a lower level may be written, too
-            cells.append(value._cell if isinstance(value, Layer) else None)
-            if isinstance(value, Layer):  # also in an indexing key
-                deep = deep or isinstance(x, Layer)
-                if value._elem.library is not library:
-                    raise mixed(op.name, library, value._elem.library)
-            elif role == "array" and type(x) not in SCALARS and x is not None:
-                pure = False
-        inner.append(x)
-    if deep:
-        ans = general(op, tuple(map(outer, values, inner)))
-    else:
-        if not pure:
-            library = common_library(op.name, candidates(op, inner)) or library
-            inner = [
-                plain_scalars(x, library) if role == "array" else x
-                for role, x in zip(op.roles.values(), inner, strict=True)
-            ]
-        ans = run_raw(op, inner, library) if carry_out is None else carry_out(*inner)
+    inner, own = lowered(op, values, top, constant)
+    edges = for_each(lambda x: None if x is None else x._node, own)
+    # a constant of a lower level may be written, too
+    cells = for_each(lambda x: x._cell if isinstance(x, Layer) else None, values)
+    ans, inner, _ = carried_out(op, values, inner, top, function)
     return record(op, inner, edges, cells, ans, top, values)
 
 
-def carried_out(op: Op, inner: Sequence[Any], top: Layer) -> tuple[Any, Sequence[Any], Library]:
-    """Run `op` on the next inner values of the level of `top`.
+def lowered(
+    op: Op, values: Sequence[Any], top: Any, constant: Callable[[Any], Any] = strip
+) -> tuple[Any, list[Any]]:
+    """The next inner values of all parameters, and the operands of the level of `top`.
 
-    Returns the result, the values that were used, and their library.
+    Both have a tuple for a list or a tuple. The place of any other operand is None among those of
+    the level.
+
+    constant  what an operand of a lower level becomes
     """
-    library = _library_of_layer(top)
-    for x in candidates(op, inner):
-        if isinstance(x, Layer):
-            return general(op, tuple(inner)), inner, library
+    library, level = top._elem.library, top._level
+
+    def part(x: Any) -> tuple[Any, Any]:
+        if not isinstance(x, Layer):
+            return x, None
+        if x._elem.library is not library:
+            raise mixed(op.name, library, x._elem.library)
+        if x._level != level:
+            return constant(x), None
+        x._check()
+        return x._array, x
+
+    inner: list[Any] = []
+    own: list[Any] = []
+    for role, value in zip(op.roles.values(), values, strict=True):
+        if role == "arrays" or type(value) is tuple or isinstance(value, list):
+            parts = [part(x) for x in value]
+            x: Any = tuple([x for x, _ in parts])
+            # y[key] += v recognizes the key by its identity
+            inner.append(value if type(value) is tuple and all(map(is_, x, value)) else x)
+            own.append(tuple([layer for _, layer in parts]))
+        else:
+            x, layer = part(value)
+            inner.append(x)
+            own.append(layer)
+    return inner, own
+
+
+def for_each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+    """The results of a function for all values, those of lists and tuples as tuples."""
+    return [
+        tuple([function(y) for y in x]) if type(x) is tuple or type(x) is list else function(x)
+        for x in values
+    ]
+
+
+def carried_out(
+    op: Op,
+    values: Sequence[Any],
+    inner: Sequence[Any],
+    top: Any,
+    function: Callable[..., Any] | None = None,
+) -> tuple[Any, Sequence[Any], Library]:
+    """Run `op` on the next inner values of `values`, whose highest level is that of `top`.
+
+    Raw arrays are passed to `function`, if that is given. Returns the result, the inner values in
+    the form that was used, and their library.
+    """
+    library: Library = top._elem.library
+    if any(isinstance(x, Layer) for x in candidates(op, inner)):
+        return general(op, tuple(map(outer, values, inner))), inner, library
+    # a NumPy scalar in a Tensor may be beside arrays of another library
     library = common_library(op.name, candidates(op, inner)) or library
     inner = [
         plain_scalars(x, library) if role == "array" else x
         for role, x in zip(op.roles.values(), inner, strict=True)
     ]
     inner = with_dtype(op, inner, library)
-    return run_raw(op, inner, library), inner, library
+    return run_raw(op, inner, library) if function is None else function(*inner), inner, library
 
 
 def outer(x: Any, value: Any) -> Any:
@@ -361,18 +352,6 @@ def outer(x: Any, value: Any) -> Any:
         parts = tuple(map(outer, x, value))
         return value if all(map(is_, parts, value)) else parts
     return x if isinstance(x, Tensor) and x._elem.run is None and x._node is None else value
-
-
-def _unwrap(x: Any, reach: int) -> tuple[Any, Any, Any]:
-    """The inner value of a Tensor of this level, its node and its version cell.
-
-    Any other value is a constant.
-    """
-    if isinstance(x, Tensor) and x._elem.level == reach:
-        if x._view is not None:
-            x._check()
-        return x._array, x._node, x._cell
-    return constant(x), None, x._cell if isinstance(x, Layer) else None
 
 
 def accepts(x: Any) -> bool:
@@ -431,94 +410,75 @@ def record(
 
     They get a node if a gradient may flow to an argument.
     """
-    mode: Any = op.kind != "nondifferentiable" and mode_at(top)
-    recorded = bool(mode)
-    if op.outputs == ():
-        if not is_array(ans):
-            if recorded and needs_of(op, edges) is not None:
-                raise TypeError(
-                    f"{op.name}: the backend {top._elem.library.name!r} returned "
-                    f"{type(ans).__name__}, which is none of its arrays, so the gradient would "
-                    "be lost. Its function must return an array."
-                )
+    differentiable = op.kind != "nondifferentiable"
+    mode: Any = differentiable and mode_at(top)
+    forward = None if mode else following.get()
+    needs = needs_of(op, edges) if mode or (forward is not None and differentiable) else None
+    outs = tuple(ans) if op.outputs != () else (ans,)
+    if op.outputs == () and not is_array(ans):
+        if not mode or needs is None:
             return ans
-        base, step = None, WHOLE
-        kind = shows(op, values)
-        if kind and (kind != "layout" or aliasing.allows(values[0], inner[0], ans)):
-            base = values[0]
-            step = (
-                itself(top)
-                if kind == "same" or ans is inner[0]
-                else (op, tuple(inner[1:]), None, recording_at(top))
-            )
-        elif not isinstance(ans, top._elem.library.scalars) and not _makes(op, values, top):
-            # astype(copy=False) and the like may return their argument itself
-            base = next((v for v, x in zip(values, inner, strict=True) if x is ans), None)
-            step = itself(top)
-        t = wrap_like(top, ans, base, step)
-        if (
-            recorded
-            and (t._elem.floating or t._elem.opaque)
-            and (needs := needs_of(op, edges)) is not None
-        ):
-            if t._elem.opaque:
-                raise TypeError(
-                    f"{op.name}: the result has dtype {t.dtype}, which is none of the "
-                    "standard's, so the gradient would be lost. Convert the operand first, or "
-                    "detach() the argument that requires grad."
-                )
-            node = attach(op, needs, inner, edges, cells, ans, [t])
-            if mode is not True:
-                mode.recorded(node, tuple(values), t)
-        elif not recorded:
-            _mark(op, edges, (t,))
-        return t
-    outs = tuple(ans)
+        raise TypeError(
+            f"{op.name}: the backend {top._elem.library.name!r} returned {type(ans).__name__}, "
+            "which is none of its arrays, so the gradient would be lost. Its function must return "
+            "an array."
+        )
     tensors = [
         wrap_like(top, x, base, step) if is_array(x) else x
         for x, (base, step) in zip(outs, bases(op, values, inner, outs, top), strict=True)
     ]
-    made: Node | None = None
-    if (
-        recorded
-        and any(isinstance(t, Tensor) and t._elem.floating for t in tensors)
-        and (needs := needs_of(op, edges)) is not None
-    ):
-        made = attach(op, needs, inner, edges, cells, ans, tensors)
-    elif not recorded:
-        _mark(op, edges, tensors)
-    result = named(op, same_structure(ans, tensors))
-    if made is not None and mode is not True:
-        mode.recorded(made, tuple(values), result)
+    result = regrouped(op, ans, tensors)
+    if needs is None:
+        return result
+    if not mode:  # inside the forward of a Function
+        for t in [] if is_flat(op) else tensors:
+            if isinstance(t, Tensor) and t._elem.floating and t._node is None:
+                mark(t)
+    elif op.outputs == () and tensors[0]._elem.opaque:
+        raise TypeError(
+            f"{op.name}: the result has dtype {tensors[0].dtype}, which is none of the standard's, "
+            "so the gradient would be lost. Convert the operand first, or detach() the argument "
+            "that requires grad."
+        )
+    elif any(isinstance(t, Tensor) and t._elem.floating for t in tensors):
+        node = attach(op, needs, inner, edges, cells, ans, tensors)
+        if mode is not True:
+            mode.recorded(node, tuple(values), result)
     return result
 
 
-def _mark(op: Op, edges: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Mark the outputs as computed from the inputs, inside the forward of a Function."""
-    forward = following.get()
-    if (
-        forward is not None
-        and op.kind != "nondifferentiable"
-        and needs_of(op, edges) is not None
-        and not is_flat(op)
-    ):
-        for t in outs:
-            if isinstance(t, Tensor) and t._elem.floating and t._node is None:
-                mark(t)
+def regrouped(op: Op, ans: Any, outs: list[Any]) -> Any:
+    """The layers `outs` in the form of what was returned one level below, `ans`."""
+    return named(op, same_structure(ans, outs)) if op.outputs != () else outs[0]
 
 
 def bases(
-    op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Tensor
+    op: Op, values: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], top: Layer
 ) -> Sequence[tuple[Any, Step]]:
     """The base of each output that is a view, and how the view was made.
 
     The base is the first argument; for a list, broadcast, it is the element at the output's index.
-    One part of unstack is made by indexing, without the others.
+    One part of unstack is made by indexing, without the others. Of Tensors, any operand may be the
+    base of a result that is this operand itself, as that of astype(copy=False).
     """
-    if not shows(op, values):
-        return ((None, WHOLE),) * len(outs)
-    recorded = recording_at(top)
-    first = values[0]
+    shown, first = shows(op, values), values[0]
+    recorded = recording_at(top) if isinstance(top, Tensor) else None
+    if op.outputs == ():
+        base = first if isinstance(first, Layer) and first._level == top._level else None
+        if shown and base is not None:
+            if shown == "same" or outs[0] is inner[0]:
+                return [(base, itself(top))]
+            if shown != "layout" or aliasing.allows(base, inner[0], outs[0]):
+                return [(base, (op, tuple(inner[1:]), None, recorded))]
+        if (
+            not isinstance(top, Tensor)
+            or isinstance(outs[0], top._elem.library.scalars)
+            or _makes(op, values, top)
+        ):
+            return [(None, WHOLE)]
+        return [(next((v for v, x in zip(values, inner) if x is outs[0]), None), itself(top))]
+    if not shown:
+        return [(None, WHOLE)] * len(outs)
     if type(first) is tuple:
         return [
             (x, (registry.OPS["broadcast_to"], (tuple(out.shape),), None, recorded))
@@ -533,7 +493,7 @@ def bases(
     return [(first, (op, tuple(inner[1:]), i, recorded)) for i in range(len(outs))]
 
 
-def itself(top: Tensor) -> Step:
+def itself(top: Any) -> Step:
     """The step of a result that is its argument itself: `x[...]`."""
     return registry.OPS["getitem"], (Ellipsis,), None, recording_at(top)
 
@@ -599,8 +559,9 @@ def attach(
     node.rule = rule
     node.saved = save(inner, ans, first, elem.library)
     node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
-    flat = _flat(needs, [edges[i] for i in array_index(op).values()])
-    node.next = flat[0] if rule.single else tuple(flat)
+    nodes = [edges[i] for i in array_index(op).values()]
+    parents = [n for e in nodes for n in (e if type(e) is tuple else (e,)) if n is not None]
+    node.next = parents[0] if rule.single else tuple(parents)
     if not multi:
         tensors[0]._node = node
         return node
@@ -618,68 +579,17 @@ def rule_of(
 
     It comes with the functions that select the saved values and their version cells.
     """
-    library = elem.library
-    overrides = library.backend.rules.get(op.name)
-    rule = pullback_of(
-        op,
-        needs,
-        elem.complex,
-        True,
-        library,
-        None if overrides is None else backend_rules(op, library),
-    )
+    rule = pullback(op, needs, elem.complex, True, elem.library)
     return (rule, *recorder(rule))
-
-
-@per_operation
-def backend_rules(op: Op, library: Library) -> Any:
-    """The rules of `op`, including those that the backend overrides."""
-    known = {"": op.vjp} if isinstance(op.vjp, registry.Rule) else dict(op.vjp)
-    materialize = all(rule.materialize for rule in known.values())
-    kind = "partial" if op.kind == "elementwise" else "vjp"
-    own = {
-        a: replace(
-            registry.checked_rule(op.name, a, fn, op.roles, op.outputs, kind=kind),
-            materialize=materialize,
-        )
-        for a, fn in library.backend.rules[op.name].items()
-    }
-    return _Frozen(known | own)
-
-
-class _Frozen(dict[str, Any]):
-    """A dictionary that is hashed by identity, so that it can be a key of a cache."""
-
-    __hash__ = object.__hash__  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 def needs_of(op: Op, edges: Sequence[Any]) -> Any:
     """Whether each array argument wants a gradient, that is, has a node. None if none does."""
-    wanted_by: list[Any] = []
-    wanted = False
-    for i in array_index(op).values():
-        e = edges[i]
-        if type(e) is tuple:
-            needs = tuple(n is not None for n in e)
-            wanted = wanted or any(needs)
-            wanted_by.append(needs)
-        else:
-            wanted = wanted or e is not None
-            wanted_by.append(e is not None)
-    return tuple(wanted_by) if wanted else None
-
-
-def _flat(needs: Any, edges: Sequence[Any]) -> list[Node]:
-    flat: list[Node] = []
-    for need, e in zip(needs, edges, strict=True):
-        if isinstance(need, tuple):
-            flat += [n for n, wanted in zip(e, need, strict=True) if wanted]
-        elif need:
-            flat.append(e)
-    return flat
+    nodes = [edges[i] for i in array_index(op).values()]
+    needs = tuple(
+        [tuple([n is not None for n in e]) if type(e) is tuple else e is not None for e in nodes]
+    )
+    return needs if True in needs or any(type(n) is tuple and True in n for n in needs) else None
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:

@@ -14,6 +14,10 @@ from ..registry import Op
 
 _number = count(1).__next__
 
+_used: tuple[Any, ...] = (all, any, float, hasattr, int, isinstance, len, list, map, max, range)
+BUILTINS: dict[str, Any] = {f"_{x.__name__}": x for x in (*_used, tuple, type, zip)}
+"""Builtins as texts name them, since parameters may have their names."""
+
 
 @wanted
 def documentation(op: Op) -> str:

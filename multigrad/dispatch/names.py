@@ -23,9 +23,9 @@ class Meaning(NamedTuple):
     kind   "argument", of the parameter `of`; "metadata" of an argument, which `what` names; for a
            list, a tuple with that of each array. "result": the output `of`, or all that the
            operation returns, `ans`; "info", its OutputInfo. "residual", computed from what it
-           `takes`. "given": known to whoever calls the rule, such as `xp`, `needs`, cotangents and
+           `takes`. "given": what whoever calls the rule knows, as `xp`, `needs`, cotangents and
            tangents
-    of     the name of the argument, the output or the residual, or the given name
+    of     the name of the argument, the output or the residual, or the name in the context
     index  the position of the argument among all parameters, or of the output; None for `ans`
     """
 
@@ -41,10 +41,10 @@ def meanings(op: Op) -> dict[str, Meaning]:
     """Every name that the rules of `op` may take."""
     outputs = {"ans": None} | {o: k for k, o in enumerate(op.outputs or ())}
     arguments = {a: i for i, a in enumerate(op.roles)}
-    given = ["xp", "g", "t", "needs", "size", "batched"]
-    given += [f"g_{o}" for o in op.outputs or ()] + [f"t_{a}" for a in op.arrays]
+    context = ["xp", "g", "t", "needs", "size", "batched"]
+    context += [f"g_{o}" for o in op.outputs or ()] + [f"t_{a}" for a in op.arrays]
     return (
-        {n: Meaning("given", n) for n in given}
+        {n: Meaning("given", n) for n in context}
         | {
             f"{a}_{what}": Meaning("metadata", a, arguments[a], what)
             for a in op.arrays
@@ -73,17 +73,17 @@ def arrays_taken(op: Op, names: Iterable[str]) -> list[str]:
 # ----- Values -----
 
 
-def value(op: Op, name: str, given: Mapping[str, Any], values: Sequence[Any], ans: Any) -> Any:
-    """The value of a name, from those that are given, the arguments and the result."""
+def value(op: Op, name: str, context: Mapping[str, Any], values: Sequence[Any], ans: Any) -> Any:
+    """The value of a name, from the context, the arguments and the result."""
     m = meanings(op)[name]
     if m.kind == "given":
-        return given[name]
+        return context[name]
     if m.kind == "argument":
         return values[m.index]
     if m.kind == "result":
         return ans if m.index is None else ans[m.index]
     if m.kind == "residual":
-        return compute(op, name, *(value(op, n, given, values, ans) for n in m.takes))
+        return compute(op, name, *(value(op, n, context, values, ans) for n in m.takes))
     if m.kind == "info":
         return info(ans if m.index is None else ans[m.index])
     x = values[m.index]
@@ -119,7 +119,7 @@ class Texts:
     A writer that knows more of an argument defines `argument` or `metadata` anew: of code for one
     signature, say, that it is None, or a list of three arrays.
 
-    given     the expressions of given names
+    context   the expressions of the names in the context
     values    the expressions of arguments; those that are left out are variables of that name
     ans       the expression of the result
     computed  that of a residual, in which `{name}` is its name, and `{taken}` what it takes
@@ -127,7 +127,7 @@ class Texts:
     """
 
     op: Op
-    given: Mapping[str, str]
+    context: Mapping[str, str]
     values: Mapping[str, str]
     ans: str
     computed: str
@@ -137,7 +137,7 @@ class Texts:
         """The expression for a name."""
         m = meanings(self.op)[name]
         if m.kind == "given":
-            return self.given[name]
+            return self.context[name]
         if m.kind == "residual":
             return self.computed.format(name=name, taken=", ".join(map(self.text, m.takes)))
         if m.kind in ("argument", "metadata"):

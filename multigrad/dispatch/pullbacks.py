@@ -8,14 +8,16 @@ taking the real part for a real argument, and casting to the argument's dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from dataclasses import replace
+from functools import cache
+from itertools import count
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..core.graph import expose
 from ..core.pullback import Needs, Pullback, apart, is_alone
 from ..errors import GradientError, MissingRuleError
-from ..registry import Op, Rule, per_operation, signature_text
+from ..registry import Op, Rule, checked_rule, per_operation, signature_text
 from . import generated
 from .conform import conform_gradient
 from .explaining import failed_rule
@@ -27,25 +29,26 @@ if TYPE_CHECKING:
 
 @per_operation
 def pullback(
-    op: Op, needs: Needs, complex_: bool, conform: bool, overrides: Any = None
+    op: Op, needs: Needs, complex_: bool, conform: bool, library: Library | None = None
 ) -> Pullback:
     """Write the vjp of `op` for the arguments in `needs`.
 
-    complex_   whether the result is complex
-    overrides  a backend's own rules
+    complex_  whether the result is complex
+    library   that of the arrays, if this is the rule of nodes. Its backend may have its own rules
     """
     source = _Source()
-    rules = overrides or op.vjp
+    rules = op.vjp if library is None else _rules(op, library)
     if isinstance(rules, Rule):
         lines = _joint_lines(op, rules, needs, source)
     else:
         lines = _separate_lines(op, rules, needs, complex_, source)
     if conform:
-        lines = [(n, _conformed(op, n, text, source)) for n, text in lines]
-    single = len(lines) == 1 and not lines[0][1].startswith("*")
-    body = lines[0][1] if single else "(" + ", ".join(text for _, text in lines) + ",)"
+        lines = [line._replace(text=_conformed(op, line, source)) for line in lines]
+    single = len(lines) == 1 and not lines[0].indexes
+    parts = [f"*[{x.text} for _i in {x.indexes}]" if x.indexes else x.text for x in lines]
+    body = parts[0] if single else f"({', '.join(parts)},)"
     head = "".join(f"        {line}\n" for line in source.head)
-    given = ", ".join(f"{n!r}: {n}" for n in ("g", *source.plan))
+    arguments = ", ".join(f"{n!r}: {n}" for n in ("g", *source.plan))
     sources = _sources(op, needs, source.plan)
     alone = is_alone(op, sources)
     taken = f"    {', '.join(source.plan)}, = _saved\n" if source.plan and not alone else ""
@@ -54,52 +57,54 @@ def pullback(
         "    try:\n"
         f"{head}        return {body}\n"
         "    except Exception as error:\n"
-        f"        _failed(error, {source.name(op)}, {{{given}}})\n"
+        f"        _failed(error, {source.name(op)}, {{{arguments}}})\n"
         "        raise\n"
     )
     expose((*op.arrays, *source.plan))
 
     def make() -> Callable[..., Any]:
-        if "vjp" not in source.scope:
-            generated.run(text, f"pullback of {op.name}", source.scope)
+        generated.run(text, f"pullback of {op.name}", source.scope)
         vjp: Callable[..., Any] = source.scope["vjp"]
-        return vjp
-
-    return Pullback(op, needs, make, tuple(source.plan), single, sources)
-
-
-@per_operation
-def pullback_of(
-    op: Op, needs: Needs, complex_: bool, conform: bool, library: Library, overrides: Any = None
-) -> Pullback:
-    """The pullback for nodes whose arrays are of that library."""
-    rule = pullback(op, needs, complex_, conform, overrides)
-    kernel = library.backend.kernels.get("rule")
-
-    def make() -> Callable[..., Any]:
-        vjp = rule.vjp
-        if kernel is None:
+        kernel = None if library is None else library.backend.kernels.get("rule")
+        if library is None or kernel is None:
             return vjp
-        made = kernel(library.xp, op.name, lambda xp, g, *saved: vjp(xp, g, rule.together(saved)))
-        return lambda xp, g, saved: made(xp, g, *apart(saved))
+        compiled = kernel(
+            library.xp, op.name, lambda xp, g, *saved: vjp(xp, g, saved[0] if alone else saved)
+        )
+        return lambda xp, g, saved: compiled(xp, g, *apart(saved))
 
-    return Pullback(
-        op,
-        needs,
-        make,
-        rule.plan,
-        rule.single,
-        rule.sources,
-        library,
-    )
+    return Pullback(op, needs, make, tuple(source.plan), single, sources, library)
+
+
+def _rules(op: Op, library: Library) -> Any:
+    """The rules of `op`, including those that the backend overrides."""
+    overrides = library.backend.rules.get(op.name)
+    if not overrides:
+        return op.vjp
+    rules = {"": op.vjp} if isinstance(op.vjp, Rule) else dict(op.vjp)
+    materialize = all(rule.materialize for rule in rules.values())
+    return rules | {
+        a: replace(
+            checked_rule(
+                op.name,
+                a,
+                fn,
+                op.roles,
+                op.outputs,
+                kind="partial" if op.kind == "elementwise" else "vjp",
+            ),
+            materialize=materialize,
+        )
+        for a, fn in overrides.items()
+    }
 
 
 def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
-    number = iter(range(10**9))
+    number = count()
     inputs = {
-        a: tuple(_input(next(number) if n else None) for n in need)
+        a: tuple([("in", next(number) if n else None) for n in need])
         if isinstance(need, tuple)
-        else _input(next(number) if need else None)
+        else ("in", next(number) if need else None)
         for a, need in zip(op.arrays, needs, strict=True)
     }
 
@@ -110,12 +115,6 @@ def _sources(op: Op, needs: Needs, plan: Sequence[str]) -> tuple[Any, ...]:
         return {"result": ("out", m.index or 0), "residual": ("in", None)}.get(m.kind)
 
     return tuple(map(source, plan))
-
-
-@lru_cache(maxsize=4096)
-def _input(number: int | None) -> tuple[str, int | None]:
-    """One tuple for all pullbacks: those of long lists have many."""
-    return "in", number
 
 
 def conforms(op: Op) -> bool:
@@ -153,8 +152,6 @@ class _Source:
         self.plan: list[str] = []
         self.scope: dict[str, Any] = {
             "_conform": conform_gradient,
-            "_conform_chosen": conform_chosen,
-            "_chosen": chosen,
             "_materialized": materialized,
             "_failed": failed_rule,
         }
@@ -184,6 +181,17 @@ class _Source:
         return name
 
 
+class _Line(NamedTuple):
+    """The text of the gradient of an argument.
+
+    indexes  for all gradients of a long list, the name of their indexes, which `_i` runs through
+    """
+
+    argument: str
+    text: str
+    indexes: str = ""
+
+
 def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
     return [
         (a, n)
@@ -194,12 +202,12 @@ def _wanted(op: Op, needs: Needs) -> list[tuple[str, Any]]:
 
 def _separate_lines(
     op: Op, rules: Any, needs: Needs, complex_: bool, source: _Source
-) -> list[tuple[str, str]]:
+) -> list[_Line]:
     lines = []
     for argument, need in _wanted(op, needs):
         rule = rules.get(argument) or Rule(missing_rule(op, argument), ("xp", "g"))
         if op.kind == "elementwise" or not callable(rule.fn):
-            lines.append((argument, _partial_text(rule, complex_, source)))
+            lines.append(_Line(argument, _partial_text(rule, complex_, source)))
         elif isinstance(need, tuple):
             result = source.name(None, "gradients")
             source.use(*rule.keeps)
@@ -207,60 +215,40 @@ def _separate_lines(
             lines += _list_lines(argument, result, need, source)
         else:
             source.use(*rule.keeps)
-            lines.append((argument, _call(op, rule, source, repr(need))))
+            lines.append(_Line(argument, _call(op, rule, source, repr(need))))
     return lines
 
 
-def _list_lines(
-    argument: str, result: str, need: Sequence[bool], source: _Source
-) -> list[tuple[str, str]]:
+def _list_lines(argument: str, result: str, need: Sequence[bool], source: _Source) -> list[_Line]:
     """The gradients for a list of arrays: a line each, or one line for all of a long list."""
     wanted = range(len(need)) if all(need) else tuple(i for i, n in enumerate(need) if n)
     if len(need) <= LONG:
-        return [(f"{argument}[{i}]", f"{result}[{i}]") for i in wanted]
-    return [(argument, f"*_chosen({result}, {source.name(wanted)})")]
+        return [_Line(f"{argument}[{i}]", f"{result}[{i}]") for i in wanted]
+    return [_Line(f"{argument}[_i]", f"{result}[_i]", source.name(wanted))]
 
 
 LONG = 16
 """The length of a list of arrays from which the code of a pullback is the same for all lengths."""
 
 
-def chosen(gradients: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-    """The gradients with these numbers."""
-    return [gradients[i] for i in wanted]
-
-
-def conform_chosen(
-    xp: Any,
-    gradients: Sequence[Any],
-    wanted: Sequence[int],
-    shapes: Sequence[Any],
-    dtypes: Sequence[Any],
-    g: Any,
-    of: tuple[Op, str],
-) -> list[Any]:
-    """The gradients with these numbers, each in the shape and dtype of its argument."""
-    return [conform_gradient(xp, gradients[i], shapes[i], dtypes[i], g, of) for i in wanted]
-
-
-def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[tuple[str, str]]:
+def _joint_lines(op: Op, rule: Rule, needs: Needs, source: _Source) -> list[_Line]:
     wanted = _wanted(op, needs)
-    kept = set(rule.keeps)
+    saved = set(rule.keeps)
     if rule.keep:
-        kept = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
-    source.use(*(n for n in rule.keeps if n in kept))
+        saved = {n for a, _ in wanted for n in rule.keep.get(a, rule.keeps)}
+    source.use(*(n for n in rule.keeps if n in saved))
     result = source.name(None, "gradients")
-    source.head.append(f"{result} = {_call(op, rule, source, source.constant(needs), kept)}")
+    source.head.append(f"{result} = {_call(op, rule, source, source.constant(needs), saved)}")
     lines = []
     for i, (argument, need) in enumerate(zip(op.arrays, needs, strict=True)):
         if isinstance(need, tuple):
             lines += _list_lines(argument, f"{result}[{i}]", need, source)
         elif need:
-            lines.append((argument, f"{result}[{i}]"))
+            lines.append(_Line(argument, f"{result}[{i}]"))
     return lines
 
 
-def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None = None) -> str:
+def _call(op: Op, rule: Rule, source: _Source, needs: str, saved: set[str] | None = None) -> str:
     outputs = {f"g_{o}": (f"g[{i}]", f"{o}_info") for i, o in enumerate(op.outputs or ())}
     if op.outputs is None:
         outputs["g"] = "g", "ans_info"
@@ -275,7 +263,7 @@ def _call(op: Op, rule: Rule, source: _Source, needs: str, kept: set[str] | None
             needs
             if n == "needs"
             else n
-            if n in ("xp", "g") or kept is None or n in kept
+            if n in ("xp", "g") or saved is None or n in saved
             else "None"
         )
         for n in rule.takes
@@ -290,14 +278,14 @@ def scaled(g: str, number: complex, xp: str, name: Callable[[Any], str]) -> str:
     return f"{xp}.zeros_like({g})" if number == 0 else f"{g} * {name(number)}"
 
 
-def called(fn: Any, given: Sequence[str], name: Callable[[Any], str]) -> str:
+def called(fn: Any, arguments: Sequence[str], name: Callable[[Any], str]) -> str:
     """The text of a call of a rule, or only of the argument that the rule returns as it is."""
     # other callables may have the code of a function that they do more with
-    if type(fn) is FunctionType and fn.__code__.co_argcount == len(given):
-        for i, text in enumerate(given):
-            if fn.__code__.co_code == _returning(len(given), i):
+    if type(fn) is FunctionType and fn.__code__.co_argcount == len(arguments):
+        for i, text in enumerate(arguments):
+            if fn.__code__.co_code == _returning(len(arguments), i):
                 return text
-    return f"{name(fn)}({', '.join(given)})"
+    return f"{name(fn)}({', '.join(arguments)})"
 
 
 @cache
@@ -322,18 +310,13 @@ def _partial_text(rule: Rule, complex_: bool, source: _Source) -> str:
     return f"g * xp.conj({call})" if complex_ else f"g * {call}"
 
 
-def _conformed(op: Op, argument: str, text: str, source: _Source) -> str:
-    name, bracket, index = argument.partition("[")
+def _conformed(op: Op, line: _Line, source: _Source) -> str:
+    name, bracket, index = line.argument.partition("[")
     source.use(f"{name}_shape", f"{name}_dtype")
-    if text.startswith("*"):
-        chosen = text.removeprefix("*_chosen(").removesuffix(")")
-        return (
-            f"*_conform_chosen(xp, {chosen}, {name}_shape, {name}_dtype, g, "
-            f"{source.name((op, argument))})"
-        )
+    of = source.name((op, name if line.indexes else line.argument))
     return (
-        f"_conform(xp, {text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index}, "
-        f"g, {source.name((op, argument))})"
+        f"_conform(xp, {line.text}, {name}_shape{bracket}{index}, {name}_dtype{bracket}{index}, "
+        f"g, {of})"
     )
 
 

@@ -79,20 +79,31 @@ class Table:
         self.found: dict[Any, Any] = {}
         self.bytes = self.dropped = self.general = 0
 
-    def missed(self, key: Any, carry_out: Callable[..., Any], values: tuple[Any, ...]) -> Any:
-        """Carry out the first call of a key, and write its runner.
+    def missed(
+        self,
+        key: Any,
+        carry_out: Callable[..., Any],
+        values: tuple[Any, ...],
+        after: Next | None = None,
+    ) -> Any:
+        """Carry out a call that has no runner, and write one.
 
         carry_out  the general path, for a function or for an operator
+        after      the end of the runners of the key, if it has any
         """
         result = carry_out(self.op, values)
+        if result is NotImplemented or interpreting():
+            return result
         top = highest(values)
         # what is not of multigrad's classes may come and go
-        if type(top) in fresh and result is not NotImplemented and not interpreting():
-            self.learn(key, values, top, result)
+        if type(top) in fresh and (after is None or after.length < LONGEST):
+            self.learn(key, values, top, result, after)
+        elif after is not None:
+            self.general += 1
         return result
 
     def learn(
-        self, key: Any, values: tuple[Any, ...], top: Any, result: Any, after: Next | None = None
+        self, key: Any, values: tuple[Any, ...], top: Any, result: Any, after: Next | None
     ) -> None:
         """Write a runner for such values. `after`: the end of the runners of the key."""
         for cls in classes(key):  # one that the program has just made may never come again
@@ -101,24 +112,24 @@ class Table:
                 return
         op = self.op
         length = 1 if after is None else after.length + 1
-        made: Any = Next(self, key, length)
+        runner: Any = Next(self, key, length)
         size = REFUSAL
         writer = writers.get(top._elem.kind.cls)
         if writer is not None:
             with suppress(Unwritten):  # perhaps the next call of the key is another one
-                made, size = writer(op, self.plain_key, values, top, result).written(made)
+                runner, size = writer(op, self.plain_key, values, top, result).written(runner)
         with keeping:
             if OPS.get(op.name) is not op:
                 return
             if after is None:
                 if key in self.found:  # another thread was first
                     return
-                self.found[key] = made
+                self.found[key] = runner
             elif size == REFUSAL:
                 after.length = length
                 return
             elif after.runner is None:
-                after.runner = made
+                after.runner = runner
             else:
                 return
             budget.add(self, key, size)
@@ -146,16 +157,7 @@ class Next:
         runner = self.runner
         if runner is not None:
             return runner(_mode, *values)
-        op = self.table.op
-        result = general(op, values)
-        top = highest(values)
-        if interpreting():
-            return result
-        if self.length < LONGEST and type(top) in fresh:
-            self.table.learn(self.key, values, top, result, self)
-        else:
-            self.table.general += 1
-        return result
+        return self.table.missed(self.key, general, values, self)
 
 
 _tables: WeakValueDictionary[tuple[Op, bool], Table] = WeakValueDictionary()

@@ -18,13 +18,11 @@ class Setting(NamedTuple):
     """A kind of settings.
 
     types     the types that need no further test
-    usual     the same test, as the text of an expression; `{n}` is the setting
     accepts   whether a value of another type may stand for one of these
-    expected  what the error says
+    expected  what the error says; `{n}` is the setting
     """
 
     types: frozenset[type]
-    usual: str
     accepts: Callable[[Any], bool]
     expected: str
 
@@ -57,48 +55,26 @@ def _is_length(x: Any) -> bool:
 
 
 _WHOLE = frozenset((int, type(None)))
-FLAG = Setting(
-    frozenset((bool,)), "({n} is False or {n} is True)", _is_flag, "a bool. Pass True or False"
-)
+FLAG = Setting(frozenset((bool,)), _is_flag, "a bool. Pass True or False")
 OPTIONAL_FLAG = Setting(
-    frozenset((bool, type(None))),
-    "({n} is None or {n} is False or {n} is True)",
-    _is_flag,
-    "a bool or None. Pass True, False or None",
+    frozenset((bool, type(None))), _is_flag, "a bool or None. Pass True, False or None"
 )
 AXIS = Setting(
     _WHOLE,
-    "({n} is None or type({n}) is int or type({n}) is tuple)",
     _is_axis,
     "an integer, a tuple of integers, or None. Pass the number of the axis, as in {n}=0",
 )
-INTEGER = Setting(
-    _WHOLE,
-    "({n} is None or type({n}) is int)",
-    _is_integer,
-    "an integer. Pass it as in {n}=1",
-)
-LENGTHS = Setting(
-    _WHOLE,
-    "({n} is None or isinstance({n}, (int, tuple)))",
-    _is_length,
-    "an integer or a tuple of integers. Pass it as in {n}=1",
-)
+INTEGER = Setting(_WHOLE, _is_integer, "an integer. Pass it as in {n}=1")
+LENGTHS = Setting(_WHOLE, _is_length, "an integer or a tuple of integers. Pass it as in {n}=1")
 
-AXES = (
-    "axes",
-    "axis",
-    "axis1",
-    "axis2",
-    "axisa",
-    "axisb",
-    "axisc",
-    "destination",
-    "source",
+BY_NAME = (
+    dict.fromkeys(("axes", "axis", "axis1", "axis2", "axisa", "axisb", "axisc"), AXIS)
+    | dict.fromkeys(("destination", "source"), AXIS)
+    | dict.fromkeys(("edge_order", "k", "n", "n_cols", "n_rows", "num", "offset"), INTEGER)
+    | dict.fromkeys(("repetitions", "s", "shape", "shift", "window_shape"), LENGTHS)
+    | {"copy": OPTIONAL_FLAG}
 )
-INTEGERS = ("edge_order", "k", "n", "n_cols", "n_rows", "num", "offset")
-SEVERAL = ("repetitions", "s", "shape", "shift", "window_shape")
-"""Parameters that are an integer, or several."""
+"""The kinds of parameters by their names. Those with a bool as their default are flags."""
 
 OTHER = ("tensordot.axes", "linalg.tensordot.axes", "einsum.optimize", "to_backend.source")
 """Parameters with such a name and another meaning."""
@@ -107,31 +83,21 @@ OTHER = ("tensordot.axes", "linalg.tensordot.axes", "einsum.optimize", "to_backe
 @per_operation
 def kinds(op: Op) -> dict[str, Setting]:
     """The settings of an operation whose types are checked. Plugins check their own."""
-    found: dict[str, Setting] = {}
     if not op.builtin:
-        return found
-    for name, p in op.signature.parameters.items():
-        if op.roles[name] != "plain" or f"{op.name}.{name}" in OTHER:
-            continue
-        if type(p.default) is bool:
-            found[name] = FLAG
-        elif name == "copy":
-            found[name] = OPTIONAL_FLAG
-        elif name in AXES:
-            found[name] = AXIS
-        elif name in INTEGERS:
-            found[name] = INTEGER
-        elif name in SEVERAL:
-            found[name] = LENGTHS
-    return found
+        return {}
+    named = {
+        n: FLAG if type(p.default) is bool else BY_NAME.get(n)
+        for n, p in op.signature.parameters.items()
+        if op.roles[n] == "plain" and f"{op.name}.{n}" not in OTHER
+    }
+    return {n: kind for n, kind in named.items() if kind is not None}
 
 
 def check(op: Op, values: tuple[Any, ...]) -> None:
     """Raise TypeError if a setting of an operation has a wrong type."""
-    known = kinds(op)
     for name, value in zip(op.roles, values, strict=True):
-        if name in known:
-            check_one(op.name, name, value, known[name])
+        if name in kinds(op):
+            check_one(op.name, name, value, kinds(op)[name])
 
 
 def flag(function: str, name: str, value: Any) -> bool:

@@ -13,35 +13,42 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..core import element
-from ..core.element import SCALARS, Element, Kind, Library
+from ..core.element import Kind
 from ..core.level import Layer
 from ..core.tensor import Data, Tensor, View
 from ..registry import Op
+from .generated import BUILTINS, tuple_text
 from .settings import kinds
 
 LONG = 8
 """The length of a list of arrays above which runners handle its elements in a loop."""
 
-fresh: dict[type, Callable[[Any], Any]] = {}
-"""By class of array objects, the function that brings one up to date and returns its Kind."""
 
-
-def _tensor(x: Any) -> Kind:
+def _kind_of_tensor(x: Any) -> Kind:
     x._check()
     kind: Kind = x._elem.kind
     return kind
 
 
-fresh.update(dict.fromkeys((Tensor, View, Data), _tensor))
+fresh: dict[type, Callable[[Any], Any]] = dict.fromkeys((Tensor, View, Data), _kind_of_tensor)
+"""By class of array objects, the function that brings one up to date and returns its Kind."""
 
 
-def renew_by(function: Callable[[Any], Any], cls: type) -> None:
-    """Let `function` bring array objects of a class up to date and return their Kind.
+def _kind_of_layer(x: Any) -> Any:
+    """The part of a key for a layer besides Tensors, which is brought up to date.
 
-    For an array object whose transformation has ended, it returns the class.
+    After the end of its transformation this is its class, which the general path handles.
     """
-    fresh[cls] = function
+    if x._elem.run.finished:
+        return type(x)
+    if x._view is not None:
+        x._check()
+    return x._elem.kind
+
+
+def key_by_kind(cls: type) -> None:
+    """Let keys have the Kinds of the layers of a class."""
+    fresh[cls] = _kind_of_layer
 
 
 class Operand(NamedTuple):
@@ -83,7 +90,11 @@ class Operand(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """The text of its version cell."""
+        """The text of its version cell, or of a tuple with those of the elements of a list."""
+        if self.status == "list":
+            return tuple_text(p.cell for p in self.parts)
+        if self.status == "many":
+            return f"_tuple([_each._cell for _each in {self.x}])"
         return f"{self.x}._cell" if self.status in ("own", "const", "layer") else "None"
 
 
@@ -99,7 +110,9 @@ def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
         role, k = op.roles[name], f"_kind{i}"
         if role == "array":
             yield f"    {k} = _type({name})"
-            yield f"    if {k} is _Tensor or {k} is _View and {is_seen(name)}:"
+            # the memory of a view was not written since it was last used
+            seen = f"({name}._cell[-1] if {name}._cell else 0) == {name}._seen"
+            yield f"    if {k} is _Tensor or {k} is _View and {seen}:"
             yield f"        {k} = {name}._elem.kind"
             yield f"    elif {k} in _fresh:"
             yield f"        if {name}._view is None and not {name}._elem.run.finished:"
@@ -130,15 +143,10 @@ def key_lines(op: Op, key_is_plain: bool) -> Iterator[str]:
     yield f"    _key = {parts[0] if len(parts) == 1 else '(' + ', '.join(parts) + ')'}"
 
 
-def is_seen(x: str) -> str:
-    """The test that the memory of a view was not written since it was last used."""
-    return f"({x}._cell[-1] if {x}._cell else 0) == {x}._seen"
-
-
 def kind_of(x: Any) -> Any:
     """The part of a key for an operand."""
-    made = fresh.get(type(x))
-    return type(x) if made is None else made(x)
+    renew = fresh.get(type(x))
+    return type(x) if renew is None else renew(x)
 
 
 def kinds_of(xs: Sequence[Any]) -> Any:
@@ -167,66 +175,10 @@ def by_value(x: Any) -> Any:
     return type(x), x  # the dtypes of two libraries may be equal, or warn when they are compared
 
 
-def operand_of(x: str, value: str, given: Any, top: Any) -> Operand | None:
-    """The Operand of the operand `given` of an operation at the level of `top`.
-
-    None if only the general path handles such an operand.
-    """
-    elem: Element = top._elem
-    library: Library = elem.library
-    kind = type(given)
-    if kind in fresh:
-        own: Any = given._elem
-        if own.library is not library or (own.kind.cls is not None and own.run.finished):
-            return None
-        if own.level == elem.level:
-            if own.run is not elem.run or own.kind.cls is not elem.kind.cls:
-                return None
-            return Operand(x, value, "own", isinstance(given._array, Layer), own)
-        if own.run is None and given._node is None:
-            return Operand(x, value, "const", False, own)
-        return Operand(x, value, "layer", True, own)
-    if given is None:
-        return Operand(x, x, "none")
-    if kind in SCALARS:
-        return Operand(x, x, "scalar")
-    if element.by_type.get(kind) is library:
-        return Operand(x, x, "raw", False, library.element(given.dtype))
-    return None
-
-
-def guards_of(p: Operand, main: Operand, given: Any, name: Callable[[Any], str]) -> Iterator[str]:
-    """The tests of what the key leaves open about an operand.
-
-    main  the operand whose Element is `_elem` in the text
-    name  gives an object a name in the text
-    """
-    based = main.elem.run is None
-    if p.status == "own":
-        if p is not main and not based:
-            same = f"{p.x}._elem.run is _elem.run and {p.x}._elem.level == _elem.level"
-            yield f"{p.x}._elem is _elem" if p.elem is main.elem else same
-    elif p.status == "const":
-        if not based:
-            yield f"{p.x}._node is None"
-    elif p.status == "layer":
-        yield (
-            f"{p.x}._node is not None" if p.elem.run is None else f"{p.x}._elem.level < _elem.level"
-        )
-    elif p.status == "raw" and not isinstance(given, p.elem.library.scalars):
-        yield f"{p.x}.dtype == {name(p.elem.dtype)}"
-
-
-names: dict[str, Any] = {
+names: dict[str, Any] = BUILTINS | {
     "_by_value": by_value,
     "_fresh": fresh,
-    "_int": int,
     "_kind": kind_of,
     "_kinds_of": kinds_of,
-    "_len": len,
-    "_list": list,
-    "_map": map,
-    "_tuple": tuple,
-    "_type": type,
 }
-"""The objects that the text of a key refers to; parameters may have the names of builtins."""
+"""The objects that the text of a key refers to."""

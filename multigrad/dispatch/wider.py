@@ -7,8 +7,8 @@ it. A `strict` backend has the standard's functions only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from inspect import Parameter, Signature, signature
+from collections.abc import Iterator
+from inspect import Parameter
 from typing import Any
 
 from ..errors import nearest
@@ -41,15 +41,6 @@ def takes_more(op: Op) -> bool:
         for n, p in parameters.items()
     )
     return op.about.numpy_keywords or (op.public and named and not fixed)
-
-
-def own_signature(method: Callable[..., Any]) -> Signature:
-    """The parameters of a method, without the keywords that exist only for errors.
-
-    A method takes settings by position where a function does not.
-    """
-    own = signature(method)
-    return own.replace(parameters=[p for name, p in own.parameters.items() if name != "_more"])
 
 
 def unexpected(op: Op, more: dict[str, Any]) -> TypeError:

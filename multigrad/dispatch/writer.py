@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from ..core import element
 from ..core.computed import mark
-from ..core.element import Element
+from ..core.element import SCALARS, Element, Library
 from ..core.graph import Node, tick
 from ..core.level import Layer
 from ..core.tensor import Tensor, View
@@ -30,10 +30,10 @@ from .codegen import constant_like, is_flat, positions, raw_function
 from .general import general, record, rule_of, shows
 from .generated import call_text, tuple_text
 from .names import Texts, metadata
-from .pullbacks import conforms, pullback_of
+from .pullbacks import conforms, pullback
 from .residuals import compute_while_recording
 from .settings import kinds
-from .signature import LONG, Operand, fresh, guards_of, operand_of
+from .signature import LONG, Operand, fresh, key_by_kind
 
 Lines = Iterator[str]
 
@@ -72,11 +72,17 @@ class Writer:
     texts   the expressions of all parameters as the library gets them
     deep    whether some value is an array object, so that multigrad's function is called
     ours    whether the operation is one of multigrad's
+    out     the Element of the result
+    plain   whether the text wraps results that are like the first one
     main    the operand whose Element is `_elem` in the text
+    view    whether the result is a view: True, False, "layout" if the memory decides, "ask" if the
+            values of settings do
     scope   the objects that the text refers to
+    part    what is taken of operands besides their values
+    parted  the operands that may have it
     """
 
-    common: ClassVar[dict[str, Any]] = {
+    common: ClassVar[dict[str, Any]] = generated.BUILTINS | {
         "_Tensor": Tensor,
         "_View": View,
         "_Layer": Layer,
@@ -85,35 +91,31 @@ class Writer:
         "_kinds": element.by_type,
         "_shows": shows,
         "_metadata": metadata,
-        "_tuple": tuple,
-        "_all": all,
-        "_any": any,
-        "_float": float,
-        "_isinstance": isinstance,
-        "_type": type,
-        "_zip": zip,
         "_general": general,
         "__tracebackhide__": shown,
     }
     """Objects that the texts of all runners refer to by the same names."""
+    part: ClassVar[str] = ""
+    plain: bool
+    parted: Sequence[Operand] = ()
 
     def __init__(
         self, op: Op, plain_key: bool, values: Sequence[Any], top: Any, result: Any
     ) -> None:
-        self.op, self.plain_key, self.given, self.result = op, plain_key, values, result
+        self.op, self.plain_key, self.result = op, plain_key, result
+        self.arguments = dict(zip(op.roles, values, strict=True))
         self.top, self.ours = top, op.builtin
-        self.library = library = top._elem.library
-        self.scope: dict[str, Any] = {"_library": library, "_xp": library.xp}
+        self.library: Library = top._elem.library
+        self.scope: dict[str, Any] = {"_library": self.library, "_xp": self.library.xp}
         self.again = f"return _general(_op, {tuple_text(op.roles)})"
         self.operands: dict[str, Operand] = {}
         self.texts: dict[str, str] = {}
         self.objects: dict[str, Any] = {}
         self.keyed: tuple[Operand, ...] = ()
-        self.entries: tuple[Any, ...] = ()
         self.head: list[str] = []
         self.tests: list[str] = []
-        for i, (name, role) in enumerate(op.roles.items()):
-            x = values[i]
+        for i, (name, x) in enumerate(self.arguments.items()):
+            role = op.roles[name]
             if role == "array":
                 self.operands[name] = self._operand(name, f"_value{i}", x)
             elif role == "arrays":
@@ -123,45 +125,63 @@ class Writer:
             else:
                 self.texts[name] = self._setting(name, f"_value{i}", x)
         self.all = [p for q in self.operands.values() for p in (q.parts or (q,))]
+        self.arrays = [p for p in self.all if p.array]
         self.own = [p for p in (*self.all, *self.keyed) if p.status == "own"]
         if not self.own:
             raise Unwritten
-        elem = getattr(result, "_elem", None)
-        self.main = next((p for p in self.own if p.elem is elem), self.own[0])
+        self.out: Any = getattr(result, "_elem", None)
+        self.main = next((p for p in self.own if p.elem is self.out), self.own[0])
         self.elem: Element = self.main.elem
         self.based = self.elem.run is None
         self.deep = any(p.layer for p in (*self.all, *self.keyed))
+        self.view = self._view()
 
     # ----- Operands -----
 
-    def _operand(self, x: str, value: str, given: Any) -> Operand:
-        operand = operand_of(x, value, given, self.top)
-        if operand is None:
-            raise Unwritten
-        self.objects[x] = given
-        return operand
+    def _operand(self, x: str, value: str, argument: Any) -> Operand:
+        elem: Element = self.top._elem
+        kind = type(argument)
+        self.objects[x] = argument
+        if kind in fresh:
+            own: Element = argument._elem
+            ended = own.kind.cls is not None and own.run.finished  # type: ignore[union-attr]
+            if own.library is self.library and not ended:
+                if own.level == elem.level:
+                    if own.run is elem.run and own.kind.cls is elem.kind.cls:
+                        return Operand(x, value, "own", isinstance(argument._array, Layer), own)
+                elif own.run is None and argument._node is None:
+                    return Operand(x, value, "const", False, own)
+                else:
+                    return Operand(x, value, "layer", True, own)
+        elif argument is None:
+            return Operand(x, x, "none")
+        elif kind in SCALARS:
+            return Operand(x, x, "scalar")
+        elif element.by_type.get(kind) is self.library:
+            return Operand(x, x, "raw", False, self.library.element(argument.dtype))
+        raise Unwritten
 
-    def _list(self, name: str, value: str, given: Any) -> Operand:
-        if given is None:
+    def _list(self, name: str, value: str, xs: Any) -> Operand:
+        if xs is None:
             return Operand(name, name, "none")
-        if len(given) <= LONG:
+        if len(xs) <= LONG:
             parts = [
                 self._operand(f"_item{value.removeprefix('_value')}_{j}", f"{value}_{j}", y)
-                for j, y in enumerate(given)
+                for j, y in enumerate(xs)
             ]
             self.head.append(f"{tuple_text(p.x for p in parts)} = {name}")
             text = tuple_text(p.value for p in parts)
             return Operand(name, text, "list", any(p.layer for p in parts), None, tuple(parts))
         self.long = name
-        one = self._operand("_each", "_each._array", given[0])
-        alike = {getattr(y, "_elem", None) for y in given} == {one.elem}
+        one = self._operand("_each", "_each._array", xs[0])
+        alike = {getattr(y, "_elem", None) for y in xs} == {one.elem}
         if one.status != "own" or not alike or one.layer:
             raise Unwritten
         return Operand(name, value, "many", False, None, (one,))
 
     def _key(self, key: Any) -> str:
         """The text of the value of an indexing key, which may have arrays in it."""
-        self.entries = entries = key if type(key) is tuple else (key,)
+        entries = key if type(key) is tuple else (key,)
         self.is_tuple = type(key) is tuple
         operands, texts = [], []
         for i, x in enumerate(entries):
@@ -205,7 +225,7 @@ class Writer:
 
     def name(self, value: Any) -> str:
         """A name for an object in the text."""
-        found = next((n for n, known in self.scope.items() if known is value), None)
+        found = next((n for n, x in self.scope.items() if x is value), None)
         local = found or f"_object{len(self.scope)}"
         self.scope[local] = value
         return local
@@ -216,13 +236,13 @@ class Writer:
         """Write the runner. `after` carries out what a guard refuses. Returns its bytes, too."""
         text = "\n".join(self.lines())
         used = set(re.findall(r"\b_\w+", text))
-        known = self.common | self.scope | {"_op": self.op, "_next": after}
-        scope = {n: x for n, x in known.items() if n in used or n.startswith("__")}
+        names = self.common | self.scope | {"_op": self.op, "_next": after}
+        scope = {n: x for n, x in names.items() if n in used or n.startswith("__")}
         generated.run(text, f"multigrad runner of {self.op.name}", scope)
-        made: Callable[..., Any] = scope.pop("_run")
-        code: Any = made.__code__
+        runner: Callable[..., Any] = scope.pop("_run")
+        code: Any = runner.__code__
         parts = (code, code.co_consts, code.co_names, code.co_varnames, code.co_linetable, scope)
-        return made, sum(map(sys.getsizeof, parts)) + 2 * len(text)
+        return runner, sum(map(sys.getsizeof, parts)) + 2 * len(text)
 
     def lines(self) -> Lines:
         yield f"def _run(_mode, {', '.join(self.op.roles)}):"
@@ -240,54 +260,65 @@ class Writer:
         for name, p in self.operands.items():
             if p.status == "many":
                 yield f"    {p.value} = _tuple([_each._array for _each in {name}])"
-                yield from self.taken_each(name, p)
+                if self.parted:
+                    yield f"    {self.part_of(p)} = _tuple([_each.{self.part} for _each in {name}])"
                 continue
             for q in p.parts or (p,):
                 if q.status in ("own", "const"):
                     yield f"    {q.value} = {q.x}._array"
                 elif q.status == "layer":
-                    yield f"    {q.value} = {self.kept(q)}"
+                    yield f"    {q.value} = {self.lower(q)}"
                 elif q.status == "raw":
                     if self.library.admit is not None:  # which raises for some arrays
                         yield f"    _library.admit(_xp, {q.x})"
                     yield f"    {q.value} = {q.x}"
-                if q.status == "own":
-                    yield from self.taken(q)
+                if q in self.parted:
+                    yield f"    {self.part_of(q)} = {q.x}.{self.part}"
         yield from self.call()
         yield from self.finish()
 
     def guards(self) -> Lines:
         """The tests at the beginning."""
         yield from self.tests
-        for name, p in self.operands.items():
-            if p.status == "many":
-                if not self.based:
-                    yield f"_all([_each._elem is _elem for _each in {name}])"
-                continue
-            given = self.given[positions(self.op)[name]]
-            for q, x in zip(p.parts or (p,), given if p.parts else (given,), strict=True):
-                yield from self.guard(q, x)
-        for q, x in zip(self.keyed, self.entries, strict=True):
-            yield from self.guard(q, x)
+        for p in (*self.all, *self.keyed):
+            if p.x != "_each":
+                yield from self.guard(p)
+            elif not self.based:
+                yield f"_all([_each._elem is _elem for _each in {self.long}])"
 
-    def guard(self, p: Operand, given: Any) -> Lines:
-        yield from guards_of(p, self.main, given, self.name)
+    def guard(self, p: Operand) -> Lines:
+        """The tests of what the key leaves open about an operand."""
+        elem = p.elem
+        if p.status == "own":
+            if p is not self.main and not self.based:
+                same = f"{p.x}._elem.run is _elem.run and {p.x}._elem.level == _elem.level"
+                yield f"{p.x}._elem is _elem" if elem is self.elem else same
+        elif p.status == "const":
+            if not self.based:
+                yield f"{p.x}._node is None"
+        elif p.status == "layer":
+            lower = f"{p.x}._elem.level < _elem.level"
+            yield f"{p.x}._node is not None" if elem.run is None else lower
+        elif p.status == "raw" and not isinstance(self.objects[p.x], elem.library.scalars):
+            yield f"{p.x}.dtype == {self.name(elem.dtype)}"
 
     def begin(self) -> Lines:
         """What is done before operands are taken apart."""
         yield from ()
 
-    def kept(self, p: Operand) -> str:
+    def lower(self, p: Operand) -> str:
         """The value of an array object of a lower level."""
         return p.x
 
-    def taken(self, p: Operand) -> Lines:
-        """Take apart what an operand has besides its value."""
-        yield from ()
+    def part_of(self, p: Operand) -> str:
+        """The local variable of what is taken of an operand besides its value."""
+        return f"{self.part}{p.suffix}"
 
-    def taken_each(self, name: str, p: Operand) -> Lines:
-        """The same for the elements of a long list."""
-        yield from ()
+    def part_text(self, p: Operand) -> str:
+        """The same for any operand: None if nothing is taken of it."""
+        if p.status == "list":
+            return tuple_text(map(self.part_text, p.parts))
+        return self.part_of(p) if (self.parted if p.parts else p in self.parted) else "None"
 
     def values(self) -> dict[str, str]:
         """The expressions of the values of all parameters."""
@@ -300,15 +331,17 @@ class Writer:
     def expressed(self, of: Callable[[Operand], str]) -> dict[str, str]:
         """The expressions of all parameters, if `of` is that of an operand."""
         key = {"key": self.key_text([of(p) for p in self.keyed])} if self.keyed else {}
-        return self.texts | key | {n: of(p) for n, p in self.operands.items()}
+        operands = {
+            n: tuple_text(map(of, p.parts)) if p.status == "list" else of(p)
+            for n, p in self.operands.items()
+        }
+        return self.texts | key | operands
 
     def _called(self, p: Operand) -> str:
         """Beside an array object, a Tensor of the base level is passed on.
 
         Nodes further in take its cell.
         """
-        if p.status == "list":
-            return tuple_text(map(self._called, p.parts))
         return p.x if self.deep and p.status == "const" else p.value
 
     def first(self, p: Operand) -> str:
@@ -321,32 +354,64 @@ class Writer:
         )
         values = self.called()
         if self.library.scalars:  # complex.__mul__ takes np.float64 for a float
-            arrays = [
-                f"_isinstance({p.value}, _float)" for p in self.all if p.array and not p.layer
-            ]
-            for (n, p), x in zip(self.operands.items(), self.given, strict=False):
-                if p.status == "scalar" and type(x) is complex and arrays:
+            arrays = [f"_isinstance({p.value}, _float)" for p in self.arrays if not p.layer]
+            for n, p in self.operands.items():
+                if arrays and p.status == "scalar" and type(self.arguments[n]) is complex:
                     values[n] = f"(_xp.asarray({n}) if {' or '.join(arrays)} else {n})"
         yield f"    _ans = {call_text(self.op, '_fn', values)}"
 
     def finish(self) -> Lines:
         """Wrap the result `_ans` and record it."""
+        generally = f"return {self.generally()}"
+        if not self.plain:
+            yield f"    {generally}"
+            return
+        tests = list(self.surprises())
+        if not self.is_certain():
+            tests.append(f"_ans.dtype != {self.name(self.out.dtype)}")
+        if tests:
+            yield f"    if {' or '.join(tests)}:"
+            yield f"        {generally}"
+        yield from self.wrapped()
+
+    def generally(self) -> str:
+        """The call that wraps any result."""
         raise NotImplementedError
 
-    def further(self) -> str:
-        """The arguments after the first as a view stores them: a list as a tuple."""
-        names = list(self.op.roles)[1:]
-        given = dict(zip(self.op.roles, self.given, strict=True))
-        return tuple_text(
-            f"_tuple({n})" if isinstance(given[n], list) and n in self.texts else n for n in names
-        )
+    def surprises(self) -> Lines:
+        """The tests for results that only `generally` wraps."""
+        raise NotImplementedError
 
-    def based_on(self, t: str, first: str) -> Lines:
-        """Make the layer `t` a view of the first operand."""
-        yield f"    {t}._view = ({first}, _op, {self.further()}, None, None)"
-        yield f"    {t}._cell = _cell = {first}._cell"
-        yield f"    {t}._seen = _cell[-1] if _cell else 0"
-        yield f"    return {t}"
+    def wrapped(self) -> Lines:
+        """Wrap a result that is like the first one."""
+        raise NotImplementedError
+
+    def _view(self) -> Any:
+        op = self.op
+        first = self.operands.get(next(iter(op.roles)))
+        if first is None or first.status != "own":
+            return False
+        if self.plain_key:
+            return True
+        if op.view == "layout":
+            copy = self.arguments.get("copy")
+            return "layout" if copy is None else False if copy is True else "ask"
+        if not callable(op.view):
+            return op.view if op.view in (True, False) else "ask"
+        if set(list(op.roles)[1:]) <= DECIDED:
+            shown = shows(op, tuple(self.arguments.values()))
+            return shown if shown in (True, False) else "ask"
+        if any(p.array for p in self.keyed):  # indexing with arrays makes a copy
+            return False
+        return "ask"
+
+    def as_view(self, recorded: str = "None") -> Lines:
+        """Make `_result` a view of the first operand."""
+        first, *further = self.op.roles
+        step = tuple_text(self.values()[n] for n in further)
+        yield f"    _result._cell = _cell = {first}._cell"
+        yield "    _result._seen = _cell[-1] if _cell else 0"
+        yield f"    _result._view = ({first}, _op, {step}, None, {recorded})"
 
     def is_certain(self) -> bool:
         """Whether the signature decides the dtype of the result.
@@ -355,14 +420,12 @@ class Writer:
         than the dtypes of operands (JAX's weak types). Without its 64 bits, JAX sums what it has of
         float64 in float32.
         """
-        r: Element = self.result._elem
-        if "dtype" in self.op.roles and self.given[positions(self.op)["dtype"]] is not None:
-            return False
-        if not self.ours:
+        r = self.out
+        if self.arguments.get("dtype") is not None or not self.ours:
             return False
         if self.op.kind == "nondifferentiable" and r.bool:
             return True
-        others = [p.elem.base for p in self.all if p.array and not p.elem.bool]
+        others = [p.elem.base for p in self.arrays if not p.elem.bool]
         fixed = self.library.mutable or self.op.kind == "elementwise"
         return fixed and r.floating and all(base is r.base for base in others)
 
@@ -374,21 +437,16 @@ class OperandTexts(Texts):
     """
 
     def __init__(
-        self, writer: Writer, given: dict[str, str], ans: str, computed: str, scalar: str
+        self, writer: Writer, context: dict[str, str], ans: str, computed: str, scalar: str
     ) -> None:
-        super().__init__(writer.op, given, writer.values(), ans, computed)
+        super().__init__(writer.op, context, writer.values(), ans, computed)
         self.operands, self.scalar = writer.operands, scalar
         self.library, self.name = writer.library, writer.name
 
     def argument(self, name: str) -> str:
-        operand = self.operands.get(name)
-        if (
-            operand is not None
-            and operand.value == operand.x
-            and operand.status == "scalar"
-            and self.scalar
-        ):
-            return self.scalar.format(x=operand.x)
+        p = self.operands.get(name)
+        if self.scalar and p is not None and p.status == "scalar" and p.value == p.x:
+            return self.scalar.format(x=p.x)
         return super().argument(name)
 
     def metadata(self, name: str, what: str) -> str:
@@ -417,9 +475,7 @@ class OperandTexts(Texts):
 class TensorWriter(Writer):
     """The writer for Tensors, whose result has a node.
 
-    edges   the operands that may have one
-    view    whether the result is a view: True, False, "layout" if the memory decides, "ask" if the
-            values of settings do, which the general path handles
+    parted  the operands that may have one
     """
 
     common: ClassVar[dict[str, Any]] = Writer.common | {
@@ -431,18 +487,17 @@ class TensorWriter(Writer):
         "_residual": compute_while_recording,
         "_constant": constant_like,
     }
+    part = "_node"
 
-    def __init__(
-        self, op: Op, plain_key: bool, values: Sequence[Any], top: Any, result: Any
-    ) -> None:
-        super().__init__(op, plain_key, values, top, result)
-        self.view = self._view()
-        self.made = "_View" if self.view in (True, "layout") else "_Tensor"
-        r: Any = getattr(result, "_elem", None)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        op = self.op
+        self.class_name = "_View" if self.view in (True, "layout") else "_Tensor"
+        r = self.out
         records = op.kind != "nondifferentiable"
         self.plain = (
             op.outputs == ()
-            and type(result) is (View if self.view in (True, "layout") else Tensor)
+            and type(self.result) is (View if self.view in (True, "layout") else Tensor)
             and r is not None
             and not r.opaque
             and r.level == self.elem.level
@@ -453,40 +508,24 @@ class TensorWriter(Writer):
             and op.name not in self.library.backend.rules
             and not (self.view == "layout" and self.deep)
         )
-        self.edges = (
+        self.parted = (
             [p for p in self.all if p.status == "own" and p.elem.floating]
             if records and (not self.plain or r.floating)
             else []
         )
         self.many = any(p.status == "many" for p in self.operands.values())
 
-    def _view(self) -> Any:
-        op = self.op
-        if self.plain_key:
-            return True
-        if op.view == "layout":
-            copy = self.given[positions(op)["copy"]] if "copy" in op.roles else None
-            return "layout" if copy is None else False if copy is True else "ask"
-        if not callable(op.view):
-            return op.view if op.view in (True, False) else "ask"
-        if set(list(op.roles)[1:]) <= DECIDED:
-            shown = shows(op, self.given)
-            return shown if shown in (True, False) else "ask"
-        if any(p.array for p in self.keyed):  # indexing with arrays makes a copy
-            return False
-        return "ask"
-
     def call(self) -> Lines:
         op, elem = self.op, self.elem
-        made = self.library.backend.kernels.get("constant")
+        constant = self.library.backend.kernels.get("constant")
         compared = op.operator in ("lt", "le", "gt", "ge", "eq", "ne")
         arrays = elem.floating and not self.deep and len(op.arrays) == 2
-        if made is not None and arrays and (op.kind == "elementwise" or compared):
-            for i, (n, p) in enumerate(list(self.operands.items())):
-                if p.status == "scalar" and type(self.given[i]) in (float, int):
-                    dtype = self.name(elem.dtype)
-                    yield f"    _value{i} = {self.name(made)}(_xp, {p.x}, {dtype}, None)"
-                    self.operands[n] = p._replace(value=f"_value{i}")
+        if constant is not None and arrays and (op.kind == "elementwise" or compared):
+            for n, p in list(self.operands.items()):
+                if p.status == "scalar" and type(self.arguments[n]) in (float, int):
+                    dtype, value = self.name(elem.dtype), f"_value{positions(op)[n]}"
+                    yield f"    {value} = {self.name(constant)}(_xp, {p.x}, {dtype}, None)"
+                    self.operands[n] = p._replace(value=value)
         yield from super().call()
 
     def _called(self, p: Operand) -> str:
@@ -498,37 +537,11 @@ class TensorWriter(Writer):
             yield "    if _mode is not True:"
             yield f"        _mode.looked({tuple_text(self.op.roles)})"
 
-    def kept(self, p: Operand) -> str:
+    def lower(self, p: Operand) -> str:
         # the node may save it
         return f"{p.x}._frozen()" if p.elem.kind.cls is None else p.x
 
-    def node(self, p: Operand) -> str:
-        """The local variable of the node of an operand."""
-        return f"_node{p.suffix}"
-
-    def taken(self, p: Operand) -> Lines:
-        if p in self.edges:
-            yield f"    {self.node(p)} = {p.x}._node"
-
-    def taken_each(self, name: str, p: Operand) -> Lines:
-        if self.edges:
-            yield f"    _node{p.suffix} = _tuple([_each._node for _each in {name}])"
-
     # ----- What the general path takes -----
-
-    def nodes_text(self, p: Operand) -> str:
-        if p.status == "many":
-            return f"_node{p.suffix}" if self.edges else f"(None,) * {len(p.parts)}"
-        if p.status == "list":
-            return tuple_text(map(self.nodes_text, p.parts))
-        return self.node(p) if p in self.edges else "None"
-
-    def cells_text(self, p: Operand) -> str:
-        if p.status == "many":
-            return f"_tuple([_each._cell for _each in {p.x}])"
-        if p.status == "list":
-            return tuple_text(map(self.cells_text, p.parts))
-        return p.cell
 
     def key_cells(self) -> str:
         """The cells of the entries of a key."""
@@ -542,67 +555,53 @@ class TensorWriter(Writer):
         nodes, cells = [], []
         for n in self.op.roles:
             operand = self.operands.get(n)
-            nodes.append("None" if operand is None else self.nodes_text(operand))
-            cells.append(
-                self.cells_text(operand)
-                if operand is not None
-                else self.key_cells()
-                if n == "key" and not self.plain_key
-                else "None"
-            )
+            nodes.append("None" if operand is None else self.part_text(operand))
+            key = self.key_cells() if n == "key" else "None"
+            cells.append(key if operand is None else operand.cell)
         values = self.values()
         return tuple_text(values[n] for n in self.op.roles), tuple_text(nodes), tuple_text(cells)
 
     def generally(self) -> str:
         values, nodes, cells = self.apart()
         roles, top = tuple_text(self.op.roles), self.first(self.main)
-        return f"return _record(_op, {values}, {nodes}, {cells}, _ans, {top}, {roles})"
+        return f"_record(_op, {values}, {nodes}, {cells}, _ans, {top}, {roles})"
 
     # ----- Finish -----
 
-    def finish(self) -> Lines:
-        op, generally = self.op, self.generally()
-        if not self.plain:
-            yield f"    {generally}"
-            return
-        tests = list(self.surprises())
-        if tests:
-            yield f"    if {' or '.join(tests)}:"
-            yield f"        {generally}"
-        yield f"    _result = _new({self.made})"
+    def wrapped(self) -> Lines:
+        op = self.op
+        yield f"    _result = _new({self.class_name})"
         yield "    _result._array = _ans"
         yield f"    _result._elem = {self.result_elem()}"
-        if self.made == "_View":
-            first = next(iter(op.roles))
-            yield f"    _result._cell = _cell = {first}._cell"
-            yield "    _result._seen = _cell[-1] if _cell else 0"
+        if self.class_name == "_View":
             yield from self.ask()
-            further = tuple_text(self.values()[n] for n in list(op.roles)[1:])
-            yield f"    _result._view = ({first}, _op, {further}, None, not not _mode)"
+            yield from self.as_view("not not _mode")
         else:
             yield "    _result._cell = _cell = []"
-        if not self.edges:
+        if not self.parted:
             yield "    _result._node = None"
             yield "    return _result"
             return
-        nodes = [] if self.many else [self.node(p) for p in self.edges]
-        none = [f"{n} is None" for n in nodes] or list(self.none_of_many())
+        nodes = [self.part_of(p) for p in self.parted if p.x != "_each"]
+        none = [f"{n} is None" for n in nodes]
+        if self.many:
+            none.insert(0, f"not _any({self.part_text(self.operands[self.long])})")
         yield f"    if {' and '.join(none)}:"
         yield "        _result._node = None"
         yield "        return _result"
-        if self.made != "_View":
+        if self.class_name != "_View":
             yield from self.ask()
-        made = (
+        returned = (
             "_result"
             if is_flat(op)
             else "_result if _mode is False else _mark(_result)"
             if self.based
             else "_mark(_result)"
         )
-        pad = "    " * (self.made != "_View")
+        pad = "    " * (self.class_name != "_View")
         yield f"{pad}    if not _mode:"
         yield f"{pad}        _result._node = None"
-        yield f"{pad}        return {made}"
+        yield f"{pad}        return {returned}"
         yield "    _result._node = _node = _Node()"
         yield "    _node.seq = _tick()"
         if self.many:
@@ -618,7 +617,7 @@ class TensorWriter(Writer):
             yield from self.pattern((True, True), "        ")
         else:
             # the pattern of the first call at once, others as they come
-            wants = [self.objects[p.x]._node is not None for p in self.edges]
+            wants = [self.objects[p.x]._node is not None for p in self.parted]
             wants = wants if any(wants) else [True] * len(nodes)
             alike = (f"{n} is {'not ' * w}None" for n, w in zip(nodes, wants, strict=True))
             yield f"    if {' and '.join(alike)}:"
@@ -631,25 +630,17 @@ class TensorWriter(Writer):
 
     def result_elem(self) -> str:
         """The text of the Element of the result, which has the dtype that it had at first."""
-        r: Element = self.result._elem
+        r: Element = self.out
+        if r is self.elem:
+            return "_elem"
         if r.run is None:
-            return "_elem" if r is self.elem else self.name(r)
-        own = next((p for p in self.own if p.elem is r and p.x != "_each"), None)
-        return (
-            "_elem"
-            if r is self.elem
-            else f"{own.x}._elem"
-            if own is not None
-            else f"{self.name(r.base)}.at(_elem.run, _elem.level, {self.deep})"
-        )
-
-    def none_of_many(self) -> Lines:
-        """The tests that no operand has a node, if one is a long list."""
-        yield f"not _any({self.nodes_text(self.operands[self.long])})"
-        yield from (f"{self.node(p)} is None" for p in self.edges if p.x != "_each")
+            return self.name(r)
+        for p in self.own:
+            if p.elem is r and p.x != "_each":
+                return f"{p.x}._elem"
+        return f"{self.name(r.base)}.at(_elem.run, _elem.level, {self.deep})"
 
     def surprises(self) -> Lines:
-        """The tests for results that only the general path wraps."""
         op, library = self.op, self.library
         if self.view == "ask":
             yield f"_shows(_op, {tuple_text(op.roles)})"
@@ -661,14 +652,12 @@ class TensorWriter(Writer):
             yield "_type(_ans) not in _fresh"
         elif not ours:
             yield "_kinds.get(_type(_ans)) is not _library"
-        if not self.is_certain():
-            yield f"_ans.dtype != {self.name(self.result._elem.dtype)}"
         if self.view == "layout":
             yield f"not {self.name(library.is_c_contiguous)}(_xp, {self.main.value})"
             if not library.mutable:
                 yield f"_type({self.main.x}) is _View"
         # a function that is not the library's may return its argument, which then is a view
-        if self.made != "_View" and (callable(op.view) or op.forward is not None or not ours):
+        if self.class_name != "_View" and (callable(op.view) or op.forward is not None or not ours):
             yield from (
                 f"_ans is {p.value}"
                 for n, p in self.operands.items()
@@ -687,20 +676,19 @@ class TensorWriter(Writer):
     def pattern(self, wants: Sequence[bool], pad: str) -> Lines:
         """Fill in the node, for these wanted gradients of `edges`."""
         op = self.op
-        moved = [p for p, w in zip(self.edges, wants, strict=True) if w]
+        moved = [p for p, w in zip(self.parted, wants, strict=True) if w]
         needs = tuple(
             tuple(q in moved for q in p.parts) if p.status == "list" else p in moved
             for p in (self.operands[n] for n in op.arrays)
         )
-        r = self.result._elem
-        arrays = [p for p in self.all if p.array]
+        r = self.out
         if conforms(op) or any(p.elem.base is not r.base for p in moved):
             yield from self.node_lines(needs, True, moved, pad)
-        elif len(arrays) == 1:
+        elif len(self.arrays) == 1:
             yield from self.node_lines(needs, False, moved, pad)
         else:
             shapes = [f"{p.value}.shape" for p in moved] + ["_ans.shape"] * (
-                len(moved) < len(arrays)
+                len(moved) < len(self.arrays)
             )
             yield f"{pad}if {' == '.join(shapes)}:"
             yield from self.node_lines(needs, False, moved, pad + "    ")
@@ -709,7 +697,7 @@ class TensorWriter(Writer):
 
     def node_lines(self, needs: Any, conform: bool, moved: Sequence[Operand], pad: str) -> Lines:
         op, library = self.op, self.library
-        rule = pullback_of(op, needs, self.result._elem.complex, conform, library)
+        rule = pullback(op, needs, self.out.complex, conform, library)
         saved, cells = [], []
         for name, source in zip(rule.plan, rule.sources, strict=True):
             numeric = op.kind == "elementwise" or isinstance(op.vjp, Rule) or name in op.vjp
@@ -718,7 +706,7 @@ class TensorWriter(Writer):
                 {"xp": "_library"},
                 "_ans",
                 "_residual(_op, {name!r}, {taken})",
-                "_constant({x}, _result)" if numeric else "",
+                "_constant(_library, {x}, _ans)" if numeric else "",
             )
             saved.append(texts.text(name))
             if source is not None:
@@ -730,27 +718,26 @@ class TensorWriter(Writer):
         # a list alone, not the tuple of the cells of a key or of a list of arrays
         alone = len(cells) == 1 and not cells[0].endswith(")")
         yield f"{pad}_node.cells = {cells[0] if alone else tuple_text(cells) if cells else None}"
-        nexts = [self.node(p) for p in moved]
+        nexts = [self.part_of(p) for p in moved]
         yield f"{pad}_node.next = {nexts[0] if rule.single else tuple_text(nexts)}"
 
     def cell(self, name: str) -> str:
         operand = self.operands.get(name)
-        if name == "ans" or self.made == "_View":
+        if name == "ans" or self.class_name == "_View":
             return "_cell"
-        return "None" if operand is None else self.cells_text(operand)
+        return "None" if operand is None else operand.cell
 
     def needs_text(self, p: Operand) -> str:
         """The text of whether a gradient is wanted for a parameter."""
         if p.status == "many":
-            return f"_tuple([_each is not None for _each in {self.nodes_text(p)}])"
+            return f"_tuple([_each is not None for _each in {self.part_text(p)}])"
         if p.status == "list":
             return tuple_text(map(self.needs_text, p.parts))
-        return f"{self.node(p)} is not None" if p in self.edges else "False"
+        return f"{self.part_of(p)} is not None" if p in self.parted else "False"
 
     def any_pattern(self, pad: str) -> Lines:
         """Fill in the node for the gradients that are wanted now."""
         op = self.op
-
         values, _, cells = self.apart()
         self.scope["_rules"] = {}
         yield f"{pad}_needs = {tuple_text(self.needs_text(self.operands[n]) for n in op.arrays)}"
@@ -758,7 +745,7 @@ class TensorWriter(Writer):
         yield f"{pad}_node.saved = _save({values}, _ans, _result, _library)"
         yield f"{pad}_node.cells = _track({cells}, (_cell,))"
         flat = ", ".join(
-            f"*{self.nodes_text(p)}" if p.parts else self.nodes_text(p)
+            f"*{self.part_text(p)}" if p.parts else self.part_text(p)
             for p in (self.operands[n] for n in op.arrays)
         )
         yield f"{pad}_next_ = [_each for _each in ({flat},) if _each is not None]"
@@ -771,4 +758,5 @@ writers: dict[Any, type[Writer]] = {None: TensorWriter}
 
 def write_by(writer: type[Writer], cls: type) -> None:
     """Let `writer` write the runners whose highest operand is of a class of layers."""
+    key_by_kind(cls)
     writers[cls] = writer

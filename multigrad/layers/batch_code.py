@@ -12,7 +12,6 @@ from ..core.element import SCALARS, Library
 from ..core.level import Layer, outside
 from ..core.tensor import lifted, strip
 from ..dispatch import writer
-from ..dispatch.codegen import positions
 from ..dispatch.general import same_structure
 from ..dispatch.generated import tuple_text
 from ..dispatch.signature import Operand
@@ -37,14 +36,14 @@ def raised(x: Any, library: Library, ndim: int) -> Any:
     )
 
 
-def leading(xp: Any, x: Any, own: bool, layered: bool) -> Any:
-    """An operand for a batching rule: its first axis is the batch, of length 1 if it has none."""
+def leading(xp: Any, x: Any, layered: bool) -> Any:
+    """An operand without a batch, for a batching rule: with a first axis of length 1."""
     if layered:
         x = lifted(x)
-    return x if own or x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
+    return x if x is None or type(x) in SCALARS else xp.expand_dims(x, axis=0)
 
 
-def _strip_each(results: Any) -> Any:
+def strip_each(results: Any) -> Any:
     """Several outputs of a rule, constants among them as raw arrays."""
     return same_structure(results, [strip(x) for x in results])
 
@@ -57,16 +56,12 @@ class BatchWriter(Writer):
 
     common: ClassVar[dict[str, Any]] = Writer.common | {
         "_behind": behind_batch,
-        "_has": hasattr,
         "_leading": leading,
-        "_len": len,
         "_lifted": lifted,
-        "_max": max,
         "_outside": outside,
         "_raised": raised,
-        "_range": range,
         "_strip": strip,
-        "_strip_each": _strip_each,
+        "_strip_each": strip_each,
     }
 
     def __init__(self, *args: Any) -> None:
@@ -83,8 +78,9 @@ class BatchWriter(Writer):
             or (kind == "axis" and not axes)
         ):
             raise Unwritten
+        self.plain = op.outputs == () and type(self.result) is self.common["_Batched"]
+        self.shift: dict[str, str] = {}
         self.axis = "axis" if "axis" in op.roles else "axes"
-        self.arrays = [p for p in self.all if p.array]
 
     def call(self) -> Lines:
         kind = self.op.batching
@@ -99,6 +95,9 @@ class BatchWriter(Writer):
             yield from self.by_rule()
             return
         yield from super().call()
+
+    def called(self) -> dict[str, str]:
+        return super().called() | self.shift
 
     def aligned(self) -> Lines:
         """Align the axes of examples at the end, by axes of length 1 behind the batch."""
@@ -120,7 +119,7 @@ class BatchWriter(Writer):
     def shifted(self) -> Lines:
         """Count axes from the one after the batch."""
         name = self.axis
-        axis = self.given[positions(self.op)[name]]
+        axis = self.arguments[name]
         yield f"    _ndim = {self.main.value}.ndim - 1"
         if axis is None:
             yield "    _shifted = _tuple(_range(1, _ndim + 1))"
@@ -131,7 +130,7 @@ class BatchWriter(Writer):
             if type(axis) is int:
                 shifted = f"{name} % _ndim + 1 if -_ndim <= {name} < _ndim else {shifted}"
             yield f"    _shifted = {shifted}"
-        self.texts[name] = "_shifted"
+        self.shift = {name: "_shifted"}
 
     def by_rule(self) -> Lines:
         """Call the batching rule, on raw arrays, or, if a value is a layer, on layers only."""
@@ -139,34 +138,26 @@ class BatchWriter(Writer):
         takes = op.batching.takes
         first = self.operands.get(next(iter(op.roles)))
         if "axis" in op.roles and first is not None and first.status == "own":
-            axis = self.given[positions(op)["axis"]]
+            axis = self.arguments["axis"]
             if axis is not None:  # perhaps an axis of 0-d examples
                 yield f"    if {first.value}.ndim == 1:"
                 yield f"        {self.again}"
-        given = self.called() | {
+        settings = {n: x for n, x in self.called().items() if n in self.texts}
+        if self.deep:
+            settings = {n: f"_lifted({x})" for n, x in settings.items()}
+        arguments = self.expressed(self.leading) | settings
+        arguments |= {
             "xp": "_library.bound" if self.deep else "_xp",
             "size": f"{self.first(self.main)}._array.shape[0]",
             "batched": "{" + ", ".join(f"{n!r}: {self.batched(n)}" for n in op.roles) + "}",
         }
-        for n, p in self.operands.items():
-            if n not in takes or p.status == "none":
-                continue
-            each = f"_leading({given['xp']}, _each, True, {self.deep})"
-            given[n] = (
-                f"_tuple([{each} for _each in {p.value}])"
-                if p.status == "many"
-                else tuple_text(map(self.leading, p.parts))
-                if p.status == "list"
-                else self.leading(p)
-            )
         self.scope["_rule"] = op.batching.fn
+        call = f"_ans = _rule({', '.join(arguments[n] for n in takes)})"
         if not self.deep:
-            yield f"    _ans = _rule({', '.join(given[n] for n in takes)})"
+            yield f"    {call}"
             return
-        for n in self.texts:
-            given[n] = f"_lifted({given[n]})"
         yield "    with _outside():"
-        yield f"        _ans = _rule({', '.join(given[n] for n in takes)})"
+        yield f"        {call}"
         yield f"    _ans = {'_strip(_ans)' if op.outputs == () else '_strip_each(_ans)'}"
 
     def batched(self, name: str) -> str:
@@ -187,53 +178,43 @@ class BatchWriter(Writer):
     def leading(self, p: Operand) -> str:
         """An array for a rule: with the batch as its first axis, of length 1 if it has none."""
         x = self._called(p)
-        if p.status == "own" and not self.deep:
+        if p.status in ("own", "many"):
+            return f"_lifted({x})" if self.deep else x
+        if p.status == "none":
             return x
-        xp = "_library.bound" if self.deep else "_xp"
-        return f"_leading({xp}, {x}, {p.status == 'own'}, {self.deep})"
+        return f"_leading({'_library.bound' if self.deep else '_xp'}, {x}, {self.deep})"
 
-    def finish(self) -> Lines:
+    def generally(self) -> str:
+        return f"_made(_op, {tuple_text(self.op.roles)}, _ans, {self.first(self.main)})"
+
+    def surprises(self) -> Lines:
+        library = "_kinds.get(_type(_ans)) is not _library"
+        yield "_type(_ans) not in _fresh" if self.deep else library
+
+    def wrapped(self) -> Lines:
         """Wrap the result, as a view if it is one."""
-        op = self.op
-        roles, top = tuple_text(op.roles), self.first(self.main)
-        generally = f"return _made(_op, {roles}, _ans, {top})"
-        r = getattr(self.result, "_elem", None)
-        if op.outputs != () or type(self.result) is not self.common["_Batched"]:
-            yield f"    {generally}"
-            return
-        assert r is not None
-        tests = [
-            "_type(_ans) not in _fresh" if self.deep else "_kinds.get(_type(_ans)) is not _library"
-        ]
-        if not self.is_certain():
-            tests.append(f"_ans.dtype != {self.name(r.dtype)}")
-        yield f"    if {' or '.join(tests)}:"
-        yield f"        {generally}"
+        r, generally = self.out, f"return {self.generally()}"
         yield "    _result = _new(_Batched)"
         yield "    _result._array = _ans"
         same = r.base is self.elem.base and self.elem.layered is self.deep
         at = f"{self.name(r.base)}.at(_elem.run, _elem.level, {self.deep}, _Batched)"
         yield f"    _result._elem = {'_elem' if same else at}"
-        first = next(iter(op.roles))
-        based = self.operands.get(first)
-        if op.view is False or based is None or based.status != "own":
-            yield from _no_view("    ")
-            return
-        if op.view == "layout" and not self.plain_key:
+        if self.view == "layout":
             # a computed array on its own memory can always be reshaped without a copy
-            copied = "not copy" if "copy" in op.roles else "True"
-            computed = f"{first}._view is None and not _has({first}, '_given')"
-            yield f"    _shown = {copied} and ({computed} or 'layout')"
-        elif op.view is not True and not self.plain_key:
-            self.scope["_view_of"] = op.view
-            asked = f"_view_of({', '.join(op.roles)})"
-            yield f"    _shown = {asked if callable(op.view) else repr(op.view)}"
-        if op.view is not True and not self.plain_key:
+            first = next(iter(self.op.roles))
+            yield f"    if {first}._view is not None or _hasattr({first}, '_given'):"
+            yield f"        {generally}"
+        elif self.view == "ask":
+            yield f"    _shown = _shows(_op, {tuple_text(self.op.roles)})"
             yield "    if _shown is not True:"
             yield "        if _shown:"
             yield f"            {generally}"
             yield from _no_view("        ")
-        yield from self.based_on("_result", first)
+        if self.view:
+            yield from self.as_view()
+            yield "    return _result"
+        else:
+            yield from _no_view("    ")
 
 
 def _no_view(pad: str) -> Lines:

@@ -13,32 +13,33 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 from ..backward import gradients
 from ..core.conversions import conversion
-from ..core.element import SCALARS, Library, common_library, is_array, mixed
+from ..core.element import Library, common_library, is_array
 from ..core.level import Guest, Layer, Transformation, outside, own_switch
 from ..core.passes import Pass
 from ..core.tensor import detached, element_of, lifted, peeled, strip
-from ..dispatch.codegen import array_index, positions
+from ..dispatch.codegen import array_index, leaves, positions
 from ..dispatch.general import (
+    by_form,
     candidates,
     carried_out,
+    for_each,
+    lowered,
     named,
     outer,
     plain_scalars,
-    resolve_composite,
-    run_raw,
+    regrouped,
     same_structure,
 )
-from ..dispatch.signature import renew_by
-from ..errors import BatchingError, GradientError, program
+from ..errors import BatchingError, program
 from ..provided import provide
-from ..registry import Op, behind_batch, per_operation
-from .batch_code import leading, namespace, raised, register
-from .value_layer import ValueLayer, kind_of_layer, tie
+from ..registry import Op, Rule, behind_batch
+from .batch_code import leading, namespace, raised, register, strip_each
+from .value_layer import ValueLayer, tie
 
 
 class Batched(ValueLayer):
@@ -57,19 +58,16 @@ class Batched(ValueLayer):
 
     @classmethod
     def _argument(cls, x: Any, run: Transformation, level: int) -> Batched:
-        made = cls._around(x, run, level)
-        made._given = True
-        return made
-
-    def _take(self, value: Any) -> None:
-        self._array, self._elem = value._array, value._elem
+        layer = cls._around(x, run, level)
+        layer._given = True
+        return layer
 
     def _constant(self, x: Any) -> Batched:
         return Batched._around(repeated(x, self._array.shape[0]), self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Batched:
-        made = Batched._argument if hasattr(self, "_given") else Batched._around
-        return made(detached(self._array) if stop else self._array, self._run, self._level)
+        around = Batched._argument if hasattr(self, "_given") else Batched._around
+        return around(detached(self._array) if stop else self._array, self._run, self._level)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Batched:
         return Batched._around(function(self._array), self._run, self._level)
@@ -90,20 +88,30 @@ class Batched(ValueLayer):
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
-        top._check()
+        inner, own = lowered(op, values, top)
         batching = op.batching
         if batching is not None:
-            _same_for_all(op, values, top)
-        if batching == "elementwise":
-            ans = _elementwise(op, values, top)
-        elif batching is None or _axis_of_a_scalar(op, values, top):
-            ans = _one_by_one(op, values, top)
-        elif batching == "axis" or batching == "leading":
-            ans, _, _ = carried_out(op, _along(op, values, top), top)
-        elif batching == "form":
-            return _by_form(op, values, top)
+            _same_for_all(op, own)
+        if batching == "form":
+            with outside():
+                return named(op, by_form(op, values, top))
+        if batching is None or _axis_of_a_scalar(op, values, own, top):
+            ans = _one_by_one(op, inner, own, top)
+        elif isinstance(batching, Rule):
+            ans = _by_rule(op, values, inner, own, top)
         else:
-            ans = _by_rule(op, values, top)
+            if batching == "elementwise":
+                _align(op, inner, own, top)
+            elif batching == "axis":
+                place = positions(op)
+                i = place["axis"] if "axis" in place else place["axes"]
+                inner[i] = behind_batch(inner[i], top.ndim)
+            elif top.ndim < 2:
+                raise ValueError(
+                    f"{op.name}: expected matrices, but inside vmap got an array of shape "
+                    f"{top.shape}"
+                )
+            ans, _, _ = carried_out(op, values, inner, top)
         return Batched._made(op, values, ans, top)
 
     @staticmethod
@@ -113,17 +121,10 @@ class Batched(ValueLayer):
     @staticmethod
     def _made(op: Op, values: Sequence[Any], ans: Any, top: Any) -> Any:
         """Wrap the result of an operation, `ans` for all examples."""
-        if op.outputs == ():
-            if not is_array(ans):
-                return ans
-            x = Batched._around(ans, top._run, top._level)
-            if op.view is not False:
-                tie(op, values, (x,), top, False)
-            return x
-        wrapped = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in ans]
-        if op.view is not False:
-            tie(op, values, wrapped, top, True)
-        return named(op, same_structure(ans, wrapped))
+        outs = ans if op.outputs != () else (ans,)
+        wrapped = [Batched._around(x, top._run, top._level) if is_array(x) else x for x in outs]
+        tie(op, values, wrapped, top)
+        return regrouped(op, ans, wrapped)
 
     # Operations that need the values of single examples
 
@@ -133,11 +134,9 @@ class Batched(ValueLayer):
     @conversion
     def __bool__(self) -> bool:
         self._single("bool()")
-        raise AssertionError
 
     def __index__(self) -> int:
         self._single("an index")
-        raise AssertionError
 
     @conversion
     def item(self) -> Any:
@@ -159,7 +158,7 @@ class Batched(ValueLayer):
             "Function that computes outside of multigrad can define vmap()."
         )
 
-    def _single(self, what: str) -> None:
+    def _single(self, what: str) -> NoReturn:
         self._check()
         raise BatchingError(
             f"{what} of an array inside vmap: it is a batch of {self._array.shape[0]} "
@@ -168,16 +167,12 @@ class Batched(ValueLayer):
         )
 
     def _refuse(self, what: str, fix: str, advice: str = "") -> None:
-        self._check()
         hint = (
             " To index a library's own array with it, make that a Tensor: multigrad.asarray(x)[i]."
             if what == "numpy()"
             else ""
         )
-        raise GradientError(
-            f"Can't call {what} on a batch: its value belongs to the transformation "
-            f"{self._run.name!r}.{hint}{advice}"
-        )
+        super()._refuse(what, fix, hint + advice)
 
     def __repr__(self) -> str:
         if self._run.finished:
@@ -187,7 +182,6 @@ class Batched(ValueLayer):
 
 
 register(Batched)
-renew_by(kind_of_layer, Batched)
 
 
 def batch(x: Any, run: Transformation) -> Batched:
@@ -212,36 +206,13 @@ def repeated(x: Any, size: int) -> Any:
     return xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
 
 
-def _is_own(x: Any, top: Batched) -> bool:
-    """Whether `x` is a batch of the level of `top`.
+def _same_for_all(op: Op, own: Sequence[Any]) -> None:
+    """Raise if a batch is passed where no array is expected, as a shape or an axis.
 
-    Raises if it is of another backend, or its transformation has finished.
+    Only a key may be batched.
     """
-    if not isinstance(x, Layer):
-        return False
-    if x._elem.library is not top._elem.library:
-        raise mixed("vmap", top._elem.library, x._elem.library)
-    if type(x) is not Batched or x._level != top._level:
-        return False
-    x._check()
-    return True
-
-
-@per_operation
-def _plain(op: Op) -> tuple[tuple[int, str], ...]:
-    """The parameters whose values are the same for all examples; only a key may be batched."""
-    return tuple(
-        (i, name)
-        for i, (name, role) in enumerate(op.roles.items())
-        if role == "plain" and name != "key"
-    )
-
-
-def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
-    """Raise if a batch is passed where no array is expected, as a shape or an axis."""
-    for i, name in _plain(op):
-        value = values[i]
-        if any(_is_own(v, top) for v in (value if type(value) in (tuple, list) else (value,))):
+    for (name, role), x in zip(op.roles.items(), own, strict=True):
+        if role == "plain" and name != "key" and any(y is not None for y in leaves((x,))):
             raise BatchingError(
                 f"{op.name} inside vmap: the argument {name!r} must be the same for all "
                 "examples, but it is a batch"
@@ -251,133 +222,75 @@ def _same_for_all(op: Op, values: Sequence[Any], top: Batched) -> None:
 # Kinds of operations
 
 
-def _elementwise(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Run an elementwise operation: the batch comes first, examples are aligned at the end."""
-    library: Library = top._elem.library
-    inner = list(values)
-    own = []
-    ndim = 0
-    simple = True  # all are raw arrays of this library, or scalars
-    for i in array_index(op).values():
-        x = values[i]
-        if not isinstance(x, Layer):
-            if type(x) in SCALARS or x is None:
-                continue
-            simple = False
-            n = len(x.shape) if hasattr(x, "shape") else 0
-        elif _is_own(x, top):
-            x = inner[i] = x._array
-            own.append(i)
-            simple = simple and not isinstance(x, Layer)
-            n = len(x.shape) - 1
-        else:
-            x = inner[i] = strip(x)
-            simple = simple and not isinstance(x, Layer)
-            n = len(x.shape)
-        if n > ndim:
-            ndim = n
-    for i in own:
-        inner[i] = raised(inner[i], library, ndim)
-    if any(isinstance(x, Layer) for x in inner):
-        inner = list(map(outer, values, inner))
-    return run_raw(op, inner, library) if simple else carried_out(op, inner, top)[0]
+def _align(op: Op, inner: list[Any], own: Sequence[Any], top: Batched) -> None:
+    """Align the axes of examples at the end, by axes of length 1 behind the batch."""
+    indexes = array_index(op).values()
+    ndim = max(len(getattr(inner[i], "shape", ())) - (own[i] is not None) for i in indexes)
+    for i in indexes:
+        if own[i] is not None:
+            inner[i] = raised(inner[i], top._elem.library, ndim)
 
 
-def _along(op: Op, values: Sequence[Any], top: Batched) -> list[Any]:
-    """The arguments of an operation on one array along axes, or of a matrix function."""
-    inner = [v._array if _is_own(v, top) else v for v in values]
-    if op.batching == "axis":
-        place = positions(op)
-        i = place["axis"] if "axis" in place else place["axes"]
-        inner[i] = behind_batch(inner[i], top.ndim)
-    elif top.ndim < 2:
-        raise ValueError(
-            f"{op.name}: expected matrices, but inside vmap got an array of shape {top.shape}"
-        )
-    return inner
-
-
-def _by_form(op: Op, values: Sequence[Any], top: Batched) -> Any:
-    """Run the standard-only form of an operation on the batches themselves."""
-    layers = [
-        v if role == "plain" else lifted(tuple(v) if role == "arrays" else v)
-        for role, v in zip(op.roles.values(), values, strict=True)
-    ]
-    with outside():
-        return named(op, resolve_composite(op)(top._elem.library.bound, *layers))
-
-
-def _by_rule(op: Op, values: Sequence[Any], top: Batched) -> Any:
+def _by_rule(
+    op: Op, values: Sequence[Any], inner: Sequence[Any], own: Sequence[Any], top: Batched
+) -> Any:
     """Run the batching rule of an operation.
 
     It runs on raw arrays, or, if a value is itself a layer, on layers only.
     """
     library: Library = top._elem.library
-    batched: dict[str, Any] = {}
-    inner: list[Any] = []
-    layered = foreign = False  # whether there is a layer, an array from outside
-    for (name, role), value in zip(op.roles.items(), values, strict=True):
-        if role == "arrays" or type(value) is tuple:
-            batched[name] = tuple(_is_own(v, top) for v in value)
-            value = tuple(
-                v._array if own else strip(v) for v, own in zip(value, batched[name], strict=True)
-            )
-            layered = layered or any(isinstance(v, Layer) for v in value)
-            foreign = True
-        elif isinstance(value, Layer):
-            own = batched[name] = _is_own(value, top)
-            value = value._array if own else strip(value)
-            layered = layered or isinstance(value, Layer)
-        else:
-            batched[name] = False
-            foreign = foreign or (role == "array" and type(value) not in SCALARS)
-        inner.append(value)
+    layered = any(isinstance(x, Layer) for x in candidates(op, inner))
     if layered:
         inner = list(map(outer, values, inner))
-    if foreign and not layered:
+    else:
         common_library(op.name, candidates(op, inner))  # raises if there are two
     xp = library.bound if layered else library.xp
+    batched = for_each(lambda x: x is not None, own)
 
-    def given_as(x: Any, own: bool) -> Any:
-        return leading(
-            xp, x if own or layered or x is None else plain_scalars(x, library), own, layered
+    def given_as(x: Any, is_own: bool) -> Any:
+        if is_own:
+            return lifted(x) if layered else x
+        return leading(xp, x if layered else plain_scalars(x, library), layered)
+
+    arguments = {"xp": xp, "size": top._array.shape[0], "batched": dict(zip(op.roles, batched))}
+    for (name, role), x, is_own in zip(op.roles.items(), inner, batched, strict=True):
+        arguments[name] = (
+            given_as(x, is_own)
+            if role == "array"
+            else tuple(map(given_as, x, is_own))
+            if role == "arrays"
+            else lifted(x)
+            if layered
+            else x
         )
-
-    given: dict[str, Any] = {"xp": xp, "size": top._array.shape[0], "batched": batched}
-    for (name, role), value in zip(op.roles.items(), inner, strict=True):
-        if role == "array":
-            given[name] = given_as(value, batched[name])
-        elif role == "arrays":
-            given[name] = tuple(map(given_as, value, batched[name]))
-        elif layered:
-            given[name] = lifted(value)
-        else:
-            given[name] = value
     rule = op.batching
     if not layered:
-        return rule.fn(*[given[n] for n in rule.takes])
+        return rule.fn(*[arguments[n] for n in rule.takes])
     with outside():
-        results = rule.fn(*[given[n] for n in rule.takes])
-    return (
-        same_structure(results, [strip(x) for x in results]) if op.outputs != () else strip(results)
-    )
+        ans = rule.fn(*[arguments[n] for n in rule.takes])
+    return strip_each(ans) if op.outputs != () else strip(ans)
 
 
 _slow: WeakSet[Op] = WeakSet()  # those that have been warned of
 
 
-def _axis_of_a_scalar(op: Op, values: Sequence[Any], top: Batched) -> bool:
+def _axis_of_a_scalar(op: Op, values: Sequence[Any], own: Sequence[Any], top: Batched) -> bool:
     """Whether the axis 0 or -1 of 0-d examples is meant.
 
     Some functions of NumPy and PyTorch accept it. There is none behind the axis of the batch.
     """
     if "axis" not in op.roles or op.view is not False or not top._array.shape[0]:
         return False
-    x, axis = values[0], values[positions(op)["axis"]]
-    return _is_own(x, top) and not x.ndim and hasattr(axis, "__index__") and -1 <= axis <= 0
+    axis = values[positions(op)["axis"]]
+    return (
+        isinstance(own[0], Batched)
+        and not own[0].ndim
+        and hasattr(axis, "__index__")
+        and -1 <= axis <= 0
+    )
 
 
-def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
+def _one_by_one(op: Op, inner: Sequence[Any], own: Sequence[Any], top: Batched) -> Any:
     """Compute the examples one after the other.
 
     The operation has no rule, or its rule does not apply to these arguments.
@@ -397,12 +310,15 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
             stacklevel=program(),
         )
 
-    def example(x: Any, i: int) -> Any:
-        if type(x) is tuple or type(x) is list:
-            return tuple(example(v, i) for v in x)
-        return x._array[i, ...] if _is_own(x, top) else x
+    def example(x: Any, layer: Any, i: int) -> Any:
+        if type(layer) is tuple:
+            return tuple([example(*pair, i) for pair in zip(x, layer, strict=True)])
+        return x if layer is None else x[i, ...]
 
-    parts = [carried_out(op, [example(v, i) for v in values], top)[0] for i in range(n)]
+    parts = []
+    for i in range(n):
+        values = [example(*pair, i) for pair in zip(inner, own, strict=True)]
+        parts.append(carried_out(op, values, values, top)[0])
     xp = namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.library)
     if op.outputs == ():
         return xp.stack(parts)
@@ -412,18 +328,18 @@ def _one_by_one(op: Op, values: Sequence[Any], top: Batched) -> Any:
 # Passes
 
 
-def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+def in_batches(differentiate: Callable[[list[Any]], Pass], cotangents: Sequence[Any]) -> Pass:
     """Run one pass for many gradients of the same outputs, as a batch, and unwrap the results.
 
-    None in `given` is the same for all examples. The level is above that of all Tensors. Arrays
-    made by the user's hooks and functions belong to it, too, so that gradients can be written into
-    them. The grad mode is that of an ordinary pass.
+    None in `cotangents` is the same for all examples. The level is above that of all Tensors.
+    Arrays made by the user's hooks and functions belong to it, too, so that gradients can be
+    written into them. The grad mode is that of an ordinary pass.
     """
-    size: int = next(g.shape[0] for g in given if g is not None)
+    size: int = next(g.shape[0] for g in cotangents if g is not None)
     run = Guest("grad", own_switch())
 
     def called() -> Pass:
-        p = differentiate([None if g is None else batch(g, run) for g in given])
+        p = differentiate([None if g is None else batch(g, run) for g in cotangents])
         assert p.targets is not None
         for node, g in p.targets.items():
             if g is not None:

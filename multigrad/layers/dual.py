@@ -17,17 +17,24 @@ from ..core import showing
 from ..core.array_protocols import SCALAR, ArrayProtocols
 from ..core.conversions import conversion
 from ..core.element import SCALARS, Library, is_array, mixed
-from ..core.level import Layer, Transformation, innermost, outside
+from ..core.level import Layer, Transformation, outside
 from ..core.tensor import Tensor, detached, element_of, lifted, strip
 from ..dispatch import codegen
-from ..dispatch.conform import shape_tangent
-from ..dispatch.general import candidates, carried_out, general, named, outer, same_structure
-from ..dispatch.signature import renew_by
+from ..dispatch.conform import conform_tangent
+from ..dispatch.general import (
+    candidates,
+    carried_out,
+    for_each,
+    general,
+    lowered,
+    outer,
+    regrouped,
+)
 from ..errors import GradientError, program
 from ..observe import stand_in
 from ..registry import Op
 from . import tangents
-from .value_layer import ValueLayer, kind_of_layer, tie
+from .value_layer import ValueLayer, tie
 
 
 class Dual(ValueLayer):
@@ -56,18 +63,16 @@ class Dual(ValueLayer):
         return x
 
     def _take(self, value: Any) -> None:
-        self._array, self._tangent, self._elem = value._array, value._tangent, value._elem
+        super()._take(value)
+        self._tangent = value._tangent
 
     def _constant(self, x: Any) -> Dual:
         return Dual._make(x, None, self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Dual:
-        return Dual._make(
-            detached(self._array) if stop else self._array,
-            None if stop else self._tangent,
-            self._run,
-            self._level,
-        )
+        if stop:
+            return self._constant(detached(self._array))
+        return Dual._make(self._array, self._tangent, self._run, self._level)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Dual:
         return Dual._make(
@@ -103,9 +108,14 @@ class Dual(ValueLayer):
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
         if top._run.finished:
             top._check()
-            return general(op, tuple(_without(v, top) for v in values))
-        inner, tangents = _taken_apart(op, values, top)
-        ans, inner, library = carried_out(op, inner, top)
+            return general(op, tuple(for_each(lambda x: _without(x, top), values)))
+        inner, own = lowered(op, values, top)
+        tangents = for_each(lambda x: None if x is None else x._tangent, own)
+        tangents = [
+            tangents[i] if any(t is not None for t in codegen.leaves(tangents[i : i + 1])) else None
+            for i in codegen.array_index(op).values()
+        ]
+        ans, inner, library = carried_out(op, values, inner, top)
         inner = list(map(outer, values, inner))
         return _finish(op, library, inner, tangents, ans, top, values)
 
@@ -139,14 +149,14 @@ class Dual(ValueLayer):
         return kind(self._array)
 
     def __repr__(self) -> str:
-        parts = [showing.value(self._array)]
-        if self._run.finished:
-            parts += [] if self._forgets else ["leaked"]
-        else:
+        finished = self._run.finished
+        if not finished:
             self._check()
-            parts = [showing.value(self._array)] + (
-                [] if self._tangent is None else [f"tangent={showing.value(self._tangent)}"]
-            )
+        parts = [showing.value(self._array)]
+        if finished and not self._forgets:
+            parts.append("leaked")
+        elif not finished and self._tangent is not None:
+            parts.append(f"tangent={showing.value(self._tangent)}")
         return f"Dual({', '.join(parts)})"
 
 
@@ -185,41 +195,8 @@ class Unknown(ArrayProtocols):
         return "Unknown()"
 
 
-def _taken_apart(op: Op, values: Sequence[Any], top: Any) -> tuple[Sequence[Any], list[Any]]:
-    """The inner values of all parameters, and the tangents of the array parameters."""
-    inner, tangents = [], []
-    for role, value in zip(op.roles.values(), values, strict=True):
-        if (
-            role == "arrays"
-            or type(value) is tuple
-            or (role == "plain" and isinstance(value, list))
-        ):
-            pairs = [_pair(v, top, op) for v in value]
-            x: Any = tuple(p for p, _ in pairs)
-            t: Any = tuple(t for _, t in pairs)
-        else:
-            x, t = _pair(value, top, op)
-        inner.append(x)
-        if role != "plain":
-            tangents.append(t if _moves(t) else None)
-    if any(isinstance(x, Layer) for x in candidates(op, inner)):
-        inner = list(map(outer, values, inner))
-    return inner, tangents
-
-
-def _pair(x: Any, top: Any, op: Op) -> tuple[Any, Any]:
-    if isinstance(x, Layer) and x._elem.library is not top._elem.library:
-        raise mixed(op.name, top._elem.library, x._elem.library)
-    if type(x) is not Dual or x._level != top._level:
-        return strip(x), None
-    x._check()
-    return x._array, x._tangent
-
-
 def _without(x: Any, top: Any) -> Any:
     """An argument with the remaining values of Duals whose level was left."""
-    if type(x) is tuple or type(x) is list:
-        return type(x)(_without(v, top) for v in x)
     return x._array if type(x) is Dual and x._level == top._level else x
 
 
@@ -233,10 +210,9 @@ def _finish(
     values: Sequence[Any],
 ) -> Any:
     """Wrap the result of an operation in Duals of the level of `top`, with its tangents."""
-    several = op.outputs != ()
-    outs: Sequence[Any] = tuple(ans) if several else (ans,)
+    outs: Sequence[Any] = tuple(ans) if op.outputs != () else (ans,)
     moved: Sequence[Any] = (None,) * len(outs)
-    if op.kind != "nondifferentiable" and any(map(_moves, tangents)):
+    if op.kind != "nondifferentiable" and any(t is not None for t in tangents):
         if not all(map(is_array, outs)):
             raise TypeError(
                 f"{op.name}: the result is none of the arrays of the backend {library.name!r}, so "
@@ -244,16 +220,12 @@ def _finish(
             )
         if any(element_of(x).floating for x in outs):
             moved = pushed(op, library, inner, tangents, outs)
-    results = [
+    duals = [
         Dual._make(x, t, top._run, top._level) if is_array(x) else x
         for x, t in zip(outs, moved, strict=True)
     ]
-    tie(op, values, results, top, several)
-    return named(op, same_structure(ans, results)) if several else results[0]
-
-
-def _moves(t: Any) -> bool:
-    return any(map(_moves, t)) if type(t) is tuple else t is not None
+    tie(op, values, duals, top)
+    return regrouped(op, ans, duals)
 
 
 def with_scalars(op: Op, library: Library, values: Sequence[Any], out: Any) -> Sequence[Any]:
@@ -263,11 +235,8 @@ def with_scalars(op: Op, library: Library, values: Sequence[Any], out: Any) -> S
     """
     if op.kind != "elementwise":
         return values
-    device = library.device(library.xp, innermost(out))
     return [
-        library.constant(library.xp, x, out.dtype, device)
-        if role == "array" and type(x) in SCALARS
-        else x
+        codegen.constant_like(library, x, out) if role == "array" and type(x) in SCALARS else x
         for role, x in zip(op.roles.values(), values, strict=True)
     ]
 
@@ -281,10 +250,10 @@ def pushed(
     it gets constant Tensors of the base level as they are: nodes further in take their cells.
     """
     values = with_scalars(op, library, values, outs[0])
-    bare = [tuple(map(strip, v)) if type(v) is tuple else strip(v) for v in values]
+    bare = for_each(strip, values)
     xp, raw = library.xp, None
-    layered = any(isinstance(x, Layer) for x in (*candidates(op, bare), *outs)) or any(
-        map(_layered, tangents)
+    layered = any(
+        isinstance(x, Layer) for x in (*candidates(op, bare), *outs, *codegen.leaves(tangents))
     )
     if not layered:
         values = bare
@@ -303,30 +272,13 @@ def pushed(
             codegen.jvp, op, xp, values, tangents, outs[0] if op.outputs == () else tuple(outs), raw
         )
         moved = [
-            _conformed(xp, t, x, op)
+            conform_tangent(xp, t, x, op)
             for t, x in zip((tangent,) if op.outputs == () else tangent, outs, strict=True)
         ]
     return [strip(t) for t in moved] if layered else moved
 
 
-def _layered(t: Any) -> bool:
-    return any(map(_layered, t)) if type(t) is tuple else isinstance(t, Layer)
-
-
-def _conformed(xp: Any, t: Any, x: Any, op: Op) -> Any:
-    """A tangent in the shape and the dtype of the result `x`; None if that is not floating."""
-    if t is None or not element_of(x).floating:
-        return None
-    t = shape_tangent(xp, t, x.shape, op)
-    if t.dtype != x.dtype:
-        t = xp.astype(
-            xp.real(t) if element_of(t).complex and not element_of(x).complex else t, x.dtype
-        )
-    return t
-
-
-tangents.register(Dual=Dual, finish=_finish, pushed=pushed, conform=_conformed)
-renew_by(kind_of_layer, Dual)
+tangents.register(Dual=Dual, finish=_finish, pushed=pushed)
 
 
 def taken_apart(x: Any, run: Transformation) -> tuple[Any, Any]:

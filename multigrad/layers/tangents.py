@@ -11,45 +11,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..core.graph import added
-from ..core.level import Layer, come_back, go_outside, innermost
+from ..core.level import come_back, go_outside
 from ..core.tensor import lifted, strip
 from ..dispatch import writer
-from ..dispatch.codegen import raw_function, zero
-from ..dispatch.conform import shape_tangent
+from ..dispatch.codegen import constant_like, raw_function, zero
+from ..dispatch.conform import conform_tangent, shape_tangent
 from ..dispatch.generated import call_text, tuple_text
 from ..dispatch.names import arrays_taken
 from ..dispatch.pullbacks import called, missing_rule, scaled
 from ..dispatch.residuals import compute
 from ..dispatch.signature import Operand
 from ..dispatch.writer import Lines, OperandTexts, Unwritten, Writer
-from ..registry import Op, Rule
+from ..registry import Rule
 from .value_layer import tie
-
-
-def _fitted(xp: Any, t: Any, like: Any, op: Op) -> Any:
-    """A sum of terms in the shape and the dtype of the result."""
-    if t.shape != like.shape:
-        t = shape_tangent(xp, t, like.shape, op, True)
-    return t if t.dtype == like.dtype else xp.astype(t, like.dtype)
-
-
-def _constant(library: Any, scalar: Any, like: Any) -> Any:
-    """A Python scalar, for a rule, as a 0-d array of the result's dtype."""
-    return library.constant(
-        library.xp, scalar, like.dtype, library.device(library.xp, innermost(like))
-    )
-
-
-def _layer(x: Any) -> Any:
-    """A value for a rule that runs on layers."""
-    return x if isinstance(x, Layer) else lifted(x)
 
 
 class DualWriter(Writer):
     """The writer for Duals, whose results have a tangent.
 
     high    whether values or tangents may be layers
-    moving  the operands that may have a tangent
+    parted  the operands that may have a tangent
     xp      the text of the namespace of rules
     """
 
@@ -59,13 +40,14 @@ class DualWriter(Writer):
         "_strip": strip,
         "_shaped": shape_tangent,
         "_tie": tie,
-        "_fitted": _fitted,
-        "_constant": _constant,
+        "_constant": constant_like,
+        "_conform": conform_tangent,
+        "_lifted": lifted,
         "_zero": zero,
         "_added": added,
         "_compute": compute,
-        "_layer": _layer,
     }
+    part = "_tangent"
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -73,14 +55,18 @@ class DualWriter(Writer):
         self.high = self.deep or any(p.elem.layered for p in self.own)
         if self.high and any(p.status == "many" for p in self.operands.values()):
             raise Unwritten
-        self.moving = [p for p in self.all if p.status == "own" and p.elem.floating]
+        self.parted = [p for p in self.all if p.status == "own" and p.elem.floating]
         self.xp = "_bound" if self.high else "_xp"
-        self.tangents = {n: self._tangent_of(p) for n, p in self.operands.items()}
-        self.arrays = [p for p in self.all if p.array]
+        # None, or for a list a tuple with the tangent of each element
+        self.tangents = {
+            n: self.part_text(p) if p.status == "many" or self._moves(p) else "None"
+            for n, p in self.operands.items()
+        }
+        self.plain = op.outputs == () and type(self.result) is self.common["_Dual"]
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
 
-    def guard(self, p: Operand, given: Any) -> Lines:
-        yield from super().guard(p, given)
+    def guard(self, p: Operand) -> Lines:
+        yield from super().guard(p)
         # the tangent alone may be a layer
         if p.status == "own" and p.elem.layered:
             yield f"{'' if p.layer else 'not '}_isinstance({p.x}._array, _Layer)"
@@ -89,80 +75,48 @@ class DualWriter(Writer):
         yield "    if _mode is not True and _mode.watch.tangents:"
         yield f"        {self.again}"
 
-    def taken(self, p: Operand) -> Lines:
-        if p in self.moving:
-            yield f"    {self._tangent(p)} = {p.x}._tangent"
-
-    def taken_each(self, name: str, p: Operand) -> Lines:
-        if self.moving:
-            yield f"    {self._tangent(p)} = _tuple([_each._tangent for _each in {name}])"
-
-    @staticmethod
-    def _tangent(p: Operand) -> str:
-        """The local variable of the tangent of an operand."""
-        return f"_tangent{p.suffix}"
-
-    def _tangent_of(self, p: Operand) -> str:
-        """The text of the tangent of a parameter: None, or a tuple with that of each element."""
-        if p.status == "many":
-            return self._tangent(p) if self.moving else "None"
-        if p.status == "list":
-            return tuple_text(map(self._tangent_of, p.parts)) if self._moves(p) else "None"
-        return self._tangent(p) if p in self.moving else "None"
-
     def outer(self) -> dict[str, str]:
         """What rules on layers get: a constant of the base level as the Tensor that it is."""
-        return self.expressed(self._outer)
-
-    def _outer(self, p: Operand) -> str:
-        if p.status == "list":
-            return tuple_text(map(self._outer, p.parts))
-        return p.x if p.status == "const" else p.value
+        return self.expressed(lambda p: p.x if p.status == "const" else p.value)
 
     def _moves(self, p: Operand) -> bool:
-        return any(q in self.moving for q in p.parts or (p,))
+        return any(q in self.parted for q in p.parts or (p,))
 
     def _test(self, p: Operand) -> str:
         """The test whether a parameter has a tangent."""
         if p.status == "many":
-            return f"_any([_each is not None for _each in {self._tangent(p)}])"
+            return f"_any([_each is not None for _each in {self.part_of(p)}])"
         return " or ".join(
-            f"{self._tangent(q)} is not None" for q in p.parts or (p,) if q in self.moving
+            f"{self.part_of(q)} is not None" for q in p.parts or (p,) if q in self.parted
         )
 
     # ----- The result -----
 
-    def finish(self) -> Lines:
-        op = self.op
-        roles = tuple_text(op.roles)
-        values = tuple_text(self.outer()[n] for n in op.roles)
+    def apart(self) -> str:
+        """What functions of the general path take: the values and tangents of all parameters."""
+        values = tuple_text(self.outer()[n] for n in self.op.roles)
         tangents = [
             f"({t} if {self._test(p)} else None)" if p.parts and self._moves(p) else t
-            for (n, p), t in zip(self.operands.items(), self.tangents.values(), strict=True)
+            for p, t in zip(self.operands.values(), self.tangents.values(), strict=True)
         ]
-        apart = f"{values}, {tuple_text(tangents)}"
-        top = self.first(self.main)
-        generally = f"return _finish(_op, _library, {apart}, _ans, {top}, {roles})"
-        r = getattr(self.result, "_elem", None)
-        if op.outputs != () or type(self.result) is not self.common["_Dual"]:
-            yield f"    {generally}"
-            return
+        return f"_op, _library, {values}, {tuple_text(tangents)}"
+
+    def generally(self) -> str:
+        return (
+            f"_finish({self.apart()}, _ans, {self.first(self.main)}, {tuple_text(self.op.roles)})"
+        )
+
+    def surprises(self) -> Lines:
         array = "_kinds.get(_type(_ans)) is not _library"
-        yield f"    if {array}{' and not _isinstance(_ans, _Layer)' if self.deep else ''}:"
-        yield f"        {generally}"
-        assert r is not None
-        if not self.is_certain():
-            yield f"    if _ans.dtype != {self.name(r.dtype)}:"
-            yield f"        {generally}"
+        yield f"{array} and not _isinstance(_ans, _Layer)" if self.deep else array
+
+    def wrapped(self) -> Lines:
+        r = self.out
         yield "    _tangent = None"
         moving = [n for n, p in self.operands.items() if self._moves(p)]
-        if op.kind != "nondifferentiable" and r.floating and moving:
+        if self.op.kind != "nondifferentiable" and r.floating and moving:
             yield f"    if {' or '.join(self._test(self.operands[n]) for n in moving)}:"
-            yield from self.tangent(moving, apart)
-        yield from self.wrapped(r)
-
-    def wrapped(self, r: Any) -> Lines:
-        op = self.op
+            yield from self.tangent(moving)
         yield "    _result = _new(_Dual)"
         yield "    _result._array = _ans"
         yield "    _result._tangent = _tangent"
@@ -175,25 +129,23 @@ class DualWriter(Writer):
         at = f"{self.name(r.base)}.at(_elem.run, _elem.level, {deep}, _Dual)"
         same = f"_elem if _layered is _elem.layered else {at}" if layers else "_elem"
         yield f"    _result._elem = {same if r.base is self.elem.base else at}"
-        first = next(iter(op.roles))
-        based = self.operands.get(first)
-        if (op.view is True or self.plain_key) and based is not None and based.status == "own":
-            yield from self.based_on("_result", first)
-            return
-        yield "    _result._cell = []"
-        yield "    _result._view = None"
-        if op.view and op.view is not True:
-            top = self.first(self.main)
-            yield f"    _tie(_op, {tuple_text(op.roles)}, (_result,), {top}, False)"
+        if self.view is True:
+            yield from self.as_view()
+        else:
+            yield "    _result._cell = []"
+            yield "    _result._view = None"
+            if self.view:
+                top = self.first(self.main)
+                yield f"    _tie(_op, {tuple_text(self.op.roles)}, (_result,), {top})"
         yield "    return _result"
 
     # ----- The tangent -----
 
-    def tangent(self, moving: Sequence[str], apart: str) -> Lines:
+    def tangent(self, moving: Sequence[str]) -> Lines:
         op = self.op
         pad = " " * 8
         lists = any(p.parts for p in self.operands.values())
-        made = (
+        write = (
             (self.by_rule if not self.several else None)
             if op.jvp is not None
             else {
@@ -202,17 +154,17 @@ class DualWriter(Writer):
                 "multilinear": None if lists else self.multilinear,
             }.get(op.kind)
         )
-        if made is None:  # also without a rule, which it explains
-            yield f"{pad}_tangent, = _pushed(_op, _library, {apart}, (_ans,))"
+        if write is None:  # also without a rule, which it explains
+            yield f"{pad}_tangent, = _pushed({self.apart()}, (_ans,))"
             return
         if not self.high and self.ours:
-            yield from made(moving, pad)
+            yield from write(moving, pad)
             return
         if self.high:
             yield f"{pad}_bound = _library.bound"
         yield f"{pad}_before = _go_outside(None)"
         yield f"{pad}try:"
-        yield from made(moving, pad + "    ")
+        yield from write(moving, pad + "    ")
         yield f"{pad}finally:"
         yield f"{pad}    _come_back(_before)"
         if self.high:
@@ -221,15 +173,15 @@ class DualWriter(Writer):
 
     def elementwise(self, moving: Sequence[str], pad: str) -> Lines:
         """The sum of the terms of all arguments that have a tangent."""
-        base = self.result._elem.base
+        base = self.out.base
         other = any(self.operands[n].elem.base is not base for n in moving)
         for n in moving:
             p = self.operands[n]
-            t, inner = self._tangent(p), pad
+            t, inner = self.part_of(p), pad
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
-            yield f"{inner}_arg_tangent = {f'_layer({t})' if self.high else t}"
+            yield f"{inner}_arg_tangent = {f'_lifted({t})' if self.high else t}"
             if p.elem.base is not base:
                 yield f"{inner}if _arg_tangent.dtype != _ans.dtype:"
                 yield f"{inner}    _arg_tangent = {self.xp}.astype(_arg_tangent, _ans.dtype)"
@@ -242,12 +194,12 @@ class DualWriter(Writer):
         if self.several or not self.ours:
             part = ""
             if self.ours and len(moving) == len(self.arrays):
-                part = " or ".join(f"{self._tangent(self.operands[n])} is None" for n in moving)
+                part = " or ".join(f"{self.part_of(self.operands[n])} is None" for n in moving)
             if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
                 tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
         if tests:
             yield f"{pad}if {' or '.join(tests)}:"
-            yield f"{pad}    _tangent = _fitted({self.xp}, _tangent, _ans, _op)"
+            yield f"{pad}    _tangent = _conform({self.xp}, _tangent, _ans, _op, True)"
 
     def term(self, n: str, pad: str) -> Lines:
         """The term of an argument, whose tangent is `_arg_tangent`, as `_term`."""
@@ -289,7 +241,7 @@ class DualWriter(Writer):
         for n, p in self.operands.items():
             if n not in ruled and not p.parts:
                 if n in moving:
-                    yield f"{pad}if {self._tangent(p)} is not None:"
+                    yield f"{pad}if {self.part_of(p)} is not None:"
                     yield f"{pad}    {self.name(missing_rule(op, n))}()"
                 continue
             if p.status == "many":
@@ -312,9 +264,9 @@ class DualWriter(Writer):
 
     def _moved(self, p: Operand, only: bool) -> str:
         """The tangent of an operand, or zeros. `only`: no other operand has a tangent."""
-        if p not in self.moving:
+        if p not in self.parted:
             return self._zero(self._called(p))
-        t = self._tangent(p)
+        t = self.part_of(p)
         return t if only else f"({self._zero(self._called(p))} if {t} is None else {t})"
 
     def _zero(self, x: str) -> str:
@@ -343,7 +295,7 @@ class DualWriter(Writer):
     def multilinear(self, moving: Sequence[str], pad: str) -> Lines:
         """For each argument with a tangent, the operation with the tangent in its place."""
         for n in moving:
-            t, inner = self._tangent(self.operands[n]), pad
+            t, inner = self.part_of(self.operands[n]), pad
             if len(moving) > 1:
                 yield f"{pad}if {t} is not None:"
                 inner += "    "
@@ -357,8 +309,8 @@ class DualWriter(Writer):
         """The rule for tangents of an operation of one array."""
         rule = self.op.jvp
         assert rule is not None
-        t = self._tangent(self.operands[moving[0]])
-        yield f"{pad}_arg_tangent = {f'_layer({t})' if self.high else t}"
+        t = self.part_of(self.operands[moving[0]])
+        yield f"{pad}_arg_tangent = {f'_lifted({t})' if self.high else t}"
         yield f"{pad}_tangent = {self.rule_text(rule)}"
         if self.ours:
             differs = "_tangent.dtype != _ans.dtype or _tangent.shape != _ans.shape"
@@ -378,10 +330,10 @@ class _RuleTexts(OperandTexts):
 
     def __init__(self, writer: DualWriter, high: bool) -> None:
         tangents = ("g", "t", *(f"t_{x}" for x in writer.op.arrays))
-        given = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_arg_tangent")}
+        context = {"xp": "_bound" if high else "_xp", **dict.fromkeys(tangents, "_arg_tangent")}
         computed = "_compute(_op, {name!r}, {taken})"
-        result = "_layer(_ans)" if high else "_ans"
-        super().__init__(writer, given, result, computed, "_constant(_library, {x}, _ans)")
+        result = "_lifted(_ans)" if high else "_ans"
+        super().__init__(writer, context, result, computed, "_constant(_library, {x}, _ans)")
         self.high = high
         self.values = writer.outer() if high else writer.values()
 
@@ -389,7 +341,7 @@ class _RuleTexts(OperandTexts):
         text = super().argument(name)
         operand = self.operands.get(name)
         lifted = self.high and operand is not None and operand.status != "none"
-        return f"_layer({text})" if lifted else text
+        return f"_lifted({text})" if lifted else text
 
     def metadata(self, name: str, what: str) -> str:
         # the rule gets an array in place of a scalar, as on the general path
@@ -402,7 +354,6 @@ def register(**names: Any) -> None:
     Dual     the class
     finish   the rest of the general path, after the operation was carried out
     pushed   the tangents of results, by any rule
-    conform  a tangent in the shape and the dtype of its result
     """
     DualWriter.common |= {f"_{name}": x for name, x in names.items()}
     writer.write_by(DualWriter, names["Dual"])

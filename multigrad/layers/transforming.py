@@ -165,7 +165,9 @@ def released(t: Any, run: Transformation) -> Any:
         return t  # an argument, or what the function has from outside
     if not isinstance(t, Layer):
         del t
-        return _apart(holder)
+        library = element_of(holder).library
+        alone = library.unshared(library.xp, [holder._array])
+        return holder._array if alone else _copied(holder._array)
     if type(getattr(t, "_node", None)) is AccumulateGrad:
         return t
     if t._elem.run is not None:
@@ -173,14 +175,6 @@ def released(t: Any, run: Transformation) -> Any:
     own = wrap(_copied(t._array))
     own._node = t._node  # type: ignore[attr-defined]
     return own
-
-
-def _apart(holder: Layer) -> Any:
-    """The raw array of a layer, or a copy if anything else may use its memory."""
-    library = element_of(holder).library
-    if library.unshared(library.xp, [holder._array]):
-        return holder._array
-    return _copied(holder._array)
 
 
 def _copied(x: Any) -> Any:

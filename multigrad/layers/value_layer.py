@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
-from ..core import aliasing, grad_mode
+from ..core import grad_mode
 from ..core.aliasing import WHOLE, Location, Step, ViewSpec, laid_out, last_change, refresh
 from ..core.array_protocols import ArrayProtocols
 from ..core.conversions import conversion
 from ..core.graph import versions
 from ..core.level import Layer, Transformation
 from ..core.tensor import element_of
-from ..dispatch.general import bases, general, itself, shows
+from ..dispatch.general import bases, general
 from ..errors import GradientError, LeakError, kind
 from ..memory.old_values import before_write
 from ..memory.views import REFERS, fitted, written
@@ -87,7 +87,7 @@ class ValueLayer(ArrayProtocols):
 
     def _take(self, value: Any) -> None:
         """Take over the value of a layer of the same level."""
-        raise NotImplementedError
+        self._array, self._elem = value._array, value._elem
 
     def _constant(self, x: Any) -> Any:
         """An inner value as a constant of this level."""
@@ -240,35 +240,12 @@ class ValueLayer(ArrayProtocols):
         )
 
 
-def kind_of_layer(x: Any) -> Any:
-    """The part of a key for a layer, which is brought up to date.
-
-    After the end of its transformation this is its class, which the general path handles.
-    """
-    if x._elem.run.finished:
-        return type(x)
-    if x._view is not None:
-        x._check()
-    return x._elem.kind
-
-
-def tie(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Any, several: bool) -> None:
+def tie(op: Op, values: Sequence[Any], outs: Sequence[Any], top: Any) -> None:
     """Note the base of each result of an operation at the level of `top` that is a view."""
-    kind = shows(op, values)
-    if not kind:
+    if op.view is False or not all(isinstance(x, Layer) for x in outs):
         return
-    if several:
-        pairs = bases(op, values, values, outs, top)
-    elif (
-        kind != "layout"
-        or type(values[0]) is not type(top)
-        or aliasing.allows(values[0], values[0], outs[0])
-    ):
-        # a list may be changed by its owner
-        settings = tuple(tuple(v) if isinstance(v, list) else v for v in values[1:])
-        pairs = [(values[0], itself(top) if kind == "same" else (op, settings, None, None))]
-    else:
-        return
-    for x, (base, step) in zip(outs, pairs, strict=True):
+    # a list may be changed by its owner
+    values = [tuple(v) if isinstance(v, list) else v for v in values]
+    for x, (base, step) in zip(outs, bases(op, values, values, outs, top), strict=True):
         if type(base) is type(top) and base._level == top._level:
             x._on(base, step)

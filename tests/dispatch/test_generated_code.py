@@ -19,7 +19,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad.core.element import Library
-from multigrad.dispatch.pullbacks import pullback_of
+from multigrad.dispatch.pullbacks import pullback
 from multigrad.registry import OPS, define, elementwise
 
 
@@ -136,7 +136,7 @@ class TestPullbacks:
         library = Library(mg.Backend("ruled", np, (np.ndarray,), kernels={"rule": rule}))
         g, a, b = np.ones(2), np.full(2, 2.0), np.full(2, 3.0)
         one, two = (
-            pullback_of(OPS["multiply"], needs, False, False, library)
+            pullback(OPS["multiply"], needs, False, False, library)
             for needs in ((True, False), (True, True))
         )
         assert np.array_equal(one.vjp(library.xp, g, b), b)

@@ -786,6 +786,16 @@ class TestOperationsOfOthers:
         (g,) = mg.autograd.grad(mg.sum(mg.t.f(x)), x)
         np.testing.assert_array_equal(g.array, np.full(3, 10.0))
 
+    def test_a_setting_before_the_arrays(self):
+        """What stands for a scalar in the text is that of its own parameter."""
+        elementwise(
+            "t.f(m: plain, x, y, /)",
+            forward=lambda xp, m, x, y: m * x - y,
+            x=lambda xp, g, m: g * m,
+            y=-1,
+        )
+        agree(lambda x: mg.t.f(2, x, 3.0), (A,))
+
     def test_a_declaration_that_comes_back(self):
         """A function that was held meanwhile follows what replaces it then."""
         before = linear("t.f(x, /)", forward=lambda xp, x: x * 1.0, x=lambda xp, g: g)
