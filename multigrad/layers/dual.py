@@ -24,7 +24,7 @@ from ..dispatch.conform import shape_tangent
 from ..dispatch.general import candidates, carried_out, general, named, outer, same_structure
 from ..dispatch.signature import renew_by
 from ..errors import GradientError, program
-from ..observe import stand_in
+from ..observe import passed
 from ..registry import Op
 from . import tangents
 from .value_layer import ValueLayer, kind_of_layer, tie
@@ -342,7 +342,7 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
 
     Raises if it cannot be the tangent of that primal.
     """
-    tangent = stand_in(tangent)
+    tangent = passed(tangent)
     for x in (primal, tangent):
         if isinstance(x, Layer):
             x._check()
