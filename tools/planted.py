@@ -64,7 +64,7 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a stale view": Defect(
         "multigrad/core/aliasing.py",
-        "        if not as_given(view._renew):\n            return\n",
+        "        if not internally(view._renew):\n            return\n",
         "        view._seen = now\n",
     ),
     "a wrong batch axis of a captured array": Defect(
