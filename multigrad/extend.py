@@ -58,7 +58,7 @@ from .dispatch.general import (
 from .errors import GradientError, LeakError
 from .layers.dual import pushed, with_scalars
 from .layers.value_layer import ValueLayer, tie
-from .observe import EVENTS, Call, Label, Observer, stand_in
+from .observe import EVENTS, Call, Label, Observer, passed
 from .plugins import discovery, loading
 from .plugins.discovery import register_plain_type
 from .registry import Op
@@ -486,7 +486,7 @@ class Layer(ValueLayer):
 
 def _within(x: Any, transform: Transform, kind: type[Layer]) -> Any:
     """The array `x` as part of a layer of `transform`, which does not see later writes to `x`."""
-    x = strip(peeled(stand_in(x), transform.level - 1))
+    x = strip(peeled(passed(x), transform.level - 1))
     if level_of(x) >= transform.level:
         raise GradientError(
             f"{kind.__name__}.wrap: an array of the transformation {x._run.name!r} cannot "

@@ -23,7 +23,7 @@ from .dispatch import general as dispatch
 from .dispatch.functions import function_of
 from .dispatch.general import BOUNDS, is_fixed
 from .memory import copying, inplace, views
-from .observe import WRITE, as_given, gate
+from .observe import NOTHING, gate, internally
 from .registry import OPS, Op, keeping
 from .tracebacks import fold
 
@@ -148,7 +148,7 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(self: Any, *others: Any, **options: Any) -> Any:
         try:
             result = function(self, *others, **options)
-            return result if result is NotImplemented else as_given(self._become, result, name)
+            return result if result is NotImplemented else internally(self._become, result, name)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -183,7 +183,7 @@ def _install_operator(op: Op) -> None:
                 and self._elem is other._elem
                 and (mode := gate.get()) is not True
                 and mode.base is False
-                and not (mode.watch.observers and mode.watch.of(WRITE))
+                and mode.watch is NOTHING
             ):
                 done = inplace.directly(self, other, direct)
                 if done is not None:
@@ -287,7 +287,7 @@ def _setitem_replacing(self: Any, key: Any, value: Any, /) -> None:
             return
         views.check_value(self, value, recording=False)
         value = _with_item(self, _key(key, self._elem.library), value)
-        as_given(self._become, value, "setitem")
+        internally(self._become, value, "setitem")
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from contextvars import ContextVar
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, Self
 
@@ -107,11 +108,8 @@ class Observer:
             the declaration or the node, the start and the end in nanoseconds, and what the
             operation returned: NotImplemented if it left the work to another operand, None if it
             raised
-    exchange  None, or a function for internal use, by which a loop sees what its body captures. It
-              is called with each value that the program passes to an operation, a conversion, a
-              write or a transformation, and returns the value to use instead. The innermost
-              observer's `exchange` is used. Such an observer is `whole`, and gets no other notice
-              of operations
+    exchange  None, or a function for internal use (`enter_body`), which returns the value to use
+            for one that the program passes
 
     Operations that an observer's methods call are events, too. To look at values, use the array
     library on `multigrad.extend.innermost(x)`.
@@ -184,8 +182,8 @@ class Watch:
     tangents    the observers of the rules of tangents
     within      whether this is the state inside of an operation
     parts       whether the state inside of an operation is another one
-    exchange    the function that replaces the values that the program passes, or None
-    looks_on    whether there is an observer besides those that exchange values
+    body        what exchanges the values that the body of a loop passes; None elsewhere, and inside
+                of an operation
 
     Neither a Watch nor a Mode refers to itself, so reference counting frees observers and what they
     keep.
@@ -195,8 +193,7 @@ class Watch:
         "_inside",
         "_of",
         "alone",
-        "exchange",
-        "looks_on",
+        "body",
         "nodes",
         "observers",
         "operations",
@@ -205,12 +202,29 @@ class Watch:
         "timed",
         "within",
     )
+    operations: tuple[Observer, ...]
+    tangents: tuple[Observer, ...]
+    nodes: tuple[Observer, ...]
+    alone: Callable[..., None] | None
+    timed: Callable[..., None] | None
 
-    def __init__(self, observers: tuple[Observer, ...], within: bool = False) -> None:
+    def __init__(
+        self,
+        observers: tuple[Observer, ...],
+        within: bool = False,
+        body: Any = None,
+    ) -> None:
         self.observers = observers
         self.within = within
-        self.parts = not within and any(o.whole for o in observers)
+        self.body = body
+        self._inside: Watch | None = None
         self._of: dict[str, tuple[Observer, ...]] = {}
+        if not observers:  # at each step of a loop
+            self.operations = self.tangents = self.nodes = ()
+            self.alone = self.timed = None
+            self.parts = body is not None
+            return
+        self.parts = body is not None or (not within and any(o.whole for o in observers))
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
         self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_OF_NODES))
@@ -222,13 +236,6 @@ class Watch:
         )
         only = self.operations[0] if len(self.operations) == 1 else None
         self.timed = None if only is None or only.whole else only.timed
-        self.exchange = (
-            None
-            if within
-            else next((o.exchange for o in reversed(observers) if o.exchange is not None), None)
-        )
-        self.looks_on = any(o.exchange is None for o in observers)
-        self._inside: Watch | None = None
 
     def of(self, kind: str) -> tuple[Observer, ...]:
         """The observers of events of this kind."""
@@ -246,7 +253,7 @@ class Watch:
         if not self.parts:
             return self
         if self._inside is None:
-            self._inside = Watch(self.observers, True)
+            self._inside = Watch(self.observers, True) if self.observers else NOTHING
         return self._inside
 
     def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
@@ -274,7 +281,7 @@ class Mode:
     base        the grad mode of the base level: True, False, None (see level.BaseSwitch)
     off         the grad modes (level.Switch) of transformations that are off
     watch       the observers
-    operations  the observers of operations
+    operations  the observers of operations. If there are none, what exchanges the operands
     timed       the function that takes the times of operations, if only times are wanted
     tells       whether the base level records and there are observers of nodes
     recorded    reports a new node, given the node, the operands and the result
@@ -297,7 +304,7 @@ class Mode:
         self.base = base
         self.off = off
         self.watch = watch
-        self.operations = watch.operations
+        self.operations: Any = watch.operations or watch.body
         self.timed = watch.timed
         self.tells = bool(base and watch.nodes)
         self.recorded = watch.alone or watch.recorded
@@ -337,7 +344,7 @@ _NOTING = Mode(None, NONE, NOTHING)
 
 def made(base: bool | None, off: frozenset[Any], watch: Watch) -> Any:
     """The Mode with these values, or True if they are the default."""
-    if off or watch.observers:
+    if off or watch is not NOTHING:
         return Mode(base, off, watch)
     return base or (OFF if base is False else _NOTING)
 
@@ -368,10 +375,13 @@ def watching(mode: Any = None) -> tuple[Observer, ...]:
 
 def watched(mode: Any, observers: tuple[Observer, ...]) -> Any:
     """The state of the gate that has these observers instead of those in `mode`."""
-    base, off, within = (
-        (True, NONE, False) if mode is True else (mode.base, mode.off, mode.watch.within)
-    )
-    return made(base, off, Watch(observers, within) if observers or within else NOTHING)
+    base, off, watch = (True, NONE, NOTHING) if mode is True else (mode.base, mode.off, mode.watch)
+    return made(base, off, _watch(observers, watch.within, watch.body))
+
+
+def _watch(observers: tuple[Observer, ...], within: bool, body: Any) -> Watch:
+    nothing = not observers and not within and body is None
+    return NOTHING if nothing else Watch(observers, within, body)
 
 
 def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
@@ -379,6 +389,22 @@ def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
     gate.set(watched(gate.get(), observers))
     if at is not None:
         place.set(at)
+
+
+def enter_body(body: Observer) -> Any:
+    """Let `body`, that of a loop, exchange what is passed from now on; return the one until now.
+
+    Its `exchange` is called with each value that the program passes to an operation, a write, a
+    Function or a transformation, `convert` instead of a conversion, and `begin` before a write. It
+    gets no other notice, and none inside of an operation.
+    """
+    mode = gate.get()
+    base, off, watch = (True, NONE, NOTHING) if mode is True else (mode.base, mode.off, mode.watch)
+    entered = Mode(base, off, Watch(watch.observers, watch.within, body))
+    if not watch.parts:
+        entered._inside = mode
+    gate.set(entered)
+    return watch.body
 
 
 def enter(observer: Observer) -> None:
@@ -602,19 +628,20 @@ def operation(
 
     `mode` is the state of the gate, also when the call returns.
     """
-    exchange = mode.watch.exchange
-    if exchange is not None:
-        args = exchange(args)
+    body = mode.watch.body
+    if body is not None:
+        args = tuple(map(body.exchange, args))
         if kwargs:
-            kwargs = {name: exchange(x) for name, x in kwargs.items()}
-        if not mode.watch.looks_on:
-            return (
-                function(*args, **kwargs)
-                if op.kind == "composite"
-                else _where(mode.inside, mode, function, *args, **kwargs)
-            )
+            kwargs = {name: body.exchange(x) for name, x in kwargs.items()}
+    notified = mode.watch.operations
+    if not notified:
+        return (
+            function(*args, **kwargs)
+            if op.kind == "composite"
+            else _where(mode._inside or mode.inside, mode, function, *args, **kwargs)
+        )
     timed = mode.timed
-    if timed is not None and not mode.operations[0].ended:
+    if timed is not None and not notified[0].ended:
         result: Any = None
         start = perf_counter_ns()
         try:
@@ -622,7 +649,7 @@ def operation(
         finally:
             timed(op, start, perf_counter_ns(), result)
         return result
-    if any(o.ended for o in mode.operations):
+    if any(o.ended for o in notified):
         # an observer may have ended in another context, as generators do
         rest = watched(mode, tuple(o for o in mode.watch.observers if not o.ended))
         gate.set(rest)
@@ -633,7 +660,7 @@ def operation(
     return around_parts(
         mode,
         inside,
-        mode.operations,
+        mode.watch.operations,
         Call(OPERATION, op, op.name, order, args, kwargs),
         lambda: function(*args, **kwargs),
     )
@@ -667,27 +694,22 @@ def _where(
             put_back(gate, mode)
 
 
-def stand_in(x: Any) -> Any:
-    """Replace a value, or each one in a tuple or list, that the program passes to the engine.
+def passed(x: Any) -> Any:
+    """A value, or a tuple or list of values, that the program passes to the engine.
 
-    Without an observer that exchanges values it is returned unchanged; see `Observer.exchange`.
+    In the body of a loop, what the loop has in place of each array from outside (`enter_body`).
     """
     mode = gate.get()
-    return x if mode is True or mode.watch.exchange is None else mode.watch.exchange(x)
+    return x if mode is True or mode.watch.body is None else mode.watch.body.exchange(x)
 
 
-def as_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call `function` without the observers that exchange values, and return its result."""
+def internally(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call `function`, which works with values that the program has not passed."""
     mode = gate.get()
-    if mode is True or mode.watch.exchange is None:
+    if mode is True or mode.watch.body is None:
         return function(*args, **kwargs)
-    return _where(
-        watched(mode, tuple(o for o in mode.watch.observers if o.exchange is None)),
-        mode,
-        function,
-        *args,
-        **kwargs,
-    )
+    watch = _watch(mode.watch.observers, mode.watch.within, None)
+    return _where(made(mode.base, mode.off, watch), mode, function, *args, **kwargs)
 
 
 def call(
@@ -712,7 +734,7 @@ def call(
 def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Report a leaf, or a node that was not made by an operation."""
     mode = gate.get()
-    if mode is not True:
+    if mode is not True and mode.watch.nodes:
         _record(mode.watch.of(NODE), made, operands, result)
 
 

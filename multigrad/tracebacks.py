@@ -155,10 +155,37 @@ def entry(function: F) -> F:
                 raise instead from error
             raise
 
-    made: Any = call
-    code: CodeType = made.__code__
-    made.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return made  # type: ignore[no-any-return]
+    return _named(call, function)
+
+
+def result_of(name: str, wrapped: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    """Decorate the function that a transformation returns, which errors call `name`; see `entry`.
+
+    wrapped  the function whose name and signature it has, if these are not its own
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(wrapped or function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+                instead = blamed(error, theirs, name, args, kwargs)
+                if instead is not None:
+                    raise instead from error
+                raise
+
+        return _named(call, function)
+
+    return decorate
+
+
+def _named(call: Any, function: F) -> F:
+    """A decorated function, which tracebacks show by the name of `function`."""
+    code: CodeType = call.__code__
+    call.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return call  # type: ignore[no-any-return]
 
 
 def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:

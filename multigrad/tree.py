@@ -181,7 +181,14 @@ def _structure(tree: Any, into: list[Any]) -> Structure:
         into.append(tree)
         return _LEAF
     children, aux = kind.flatten(tree)
-    return Structure(kind, aux, tuple(_structure(child, into) for child in children))
+    below: list[Structure] = []
+    for child in children:
+        if _kinds[type(child)] is None:
+            into.append(child)
+            below.append(_LEAF)
+        else:
+            below.append(_structure(child, into))
+    return Structure(kind, aux, tuple(below))
 
 
 def built(structure: Structure, given: Iterable[Any]) -> Any:

@@ -64,7 +64,7 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a stale view": Defect(
         "multigrad/core/aliasing.py",
-        "        if not as_given(view._renew):\n            return\n",
+        "        if not internally(view._renew):\n            return\n",
         "        view._seen = now\n",
     ),
     "a wrong batch axis of a captured array": Defect(
@@ -116,8 +116,8 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a loop that drops the cotangents of its stacked results": Defect(
         "multigrad/func/control/scanning.py",
-        "p.gradients([*spread(g, self.cot), *g_ys, *g_sums])",
-        "p.gradients([*spread(g, self.cot), *[None] * len(g_ys), *g_sums])",
+        "p.gradients(spread([*g, *g_ys, *g_sums], self.has))",
+        "p.gradients(spread([*g, *[None] * len(g_ys), *g_sums], self.has))",
     ),
     "raw operands in the wrong order": Defect(
         "multigrad/protocols/__init__.py",

@@ -18,7 +18,7 @@ from ..core.tensor import Tensor, element_of, wrap_at
 from ..dispatch.settings import flag
 from ..errors import GradientError, kind, program
 from ..memory.accumulation import outer_leaf
-from ..observe import as_given, stand_in
+from ..observe import internally, passed
 from ..provided import provide, wanted
 from ..tracebacks import blamed, entry, fold
 from .reach import reach
@@ -163,7 +163,7 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
             return g
         g = wrap_at(t, g)
     else:
-        g = stand_in(g)
+        g = passed(g)
     if isinstance(g, Tensor):
         g._check()
     if tuple(g.shape) != tuple(t.shape):
@@ -597,7 +597,7 @@ def _owned_tensor(values: list[Any], like: Any) -> Any:
     t = values.pop()
     t._check()
     if t._history is not None:
-        return as_given(t.clone)
+        return internally(t.clone)
     inner = [t._array]
     if sole:
         t._array = None

@@ -450,10 +450,7 @@ def forget_pass() -> None:
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
     """Run a pass for the function `name`: "backward", "grad", or "" for a transformation."""
     mode = gate.get()
-    # the values of a pass are not passed by the program
-    if mode is not True and mode.watch.exchange is not None:
-        observe.as_given(run_pass, roots, p, name)
-    elif mode is not True and mode.watch.observers:
+    if mode is not True and mode.watch is not observe.NOTHING:
         p.told = mode.watch.of(STEP)
         observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
     else:

@@ -345,7 +345,7 @@ class Recording(extend.Transform):
                 "(enter it around the call)"
             )
         mode = gate.get()
-        if mode is not True and mode.watch.looks_on:
+        if mode is not True and mode.watch.observers:
             self.noted(
                 "an observer, hooks for saved Tensors or a checkpoint are entered inside of it"
             )

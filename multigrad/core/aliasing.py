@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import Any
 
-from ..observe import as_given
+from ..observe import internally
 from ..registry import OPS, Op
 from .element import Library, library_named
 from .graph import MOST, Node, shorten, tick
@@ -82,7 +82,7 @@ def refresh(t: Any) -> None:
             break
         stale.append(x)
     for view in reversed(stale):
-        if not as_given(view._renew):
+        if not internally(view._renew):
             return
 
 

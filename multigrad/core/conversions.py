@@ -8,7 +8,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType
 from typing import Any, TypeVar
 
-from ..observe import CONVERSION, Call, Mode, around_parts, gate
+from ..observe import CONVERSION, NOTHING, Call, Mode, around_parts, gate
 from ..tracebacks import blamed, fold
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ def conversion(method: F) -> F:
     def plain(self: Any) -> Any:
         try:
             mode = gate.get()
-            return method(self) if mode is True or not mode.watch.observers else told(mode, self)
+            return method(self) if mode is True or mode.watch is NOTHING else told(mode, self)
         except Exception as error:
             theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             instead = blamed(error, theirs, method, (self,), {})
@@ -40,7 +40,7 @@ def conversion(method: F) -> F:
             mode = gate.get()
             return (
                 method(self, *args, **kwargs)
-                if mode is True or not mode.watch.observers
+                if mode is True or mode.watch is NOTHING
                 else told(mode, self, *args, **kwargs)
             )
         except Exception as error:
@@ -51,9 +51,8 @@ def conversion(method: F) -> F:
             raise
 
     def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
-        if mode.watch.exchange is not None:
-            observer = next(o for o in reversed(mode.watch.observers) if o.exchange is not None)
-            return observer.convert(name, general, self, *args, **kwargs)
+        if mode.watch.body is not None:
+            return mode.watch.body.convert(name, general, self, *args, **kwargs)
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)

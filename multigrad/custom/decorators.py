@@ -73,7 +73,7 @@ class CustomFunction(Generic[P, R]):
                 raise GradientError(
                     f"{self.name} was called before its rule was defined by {self._how}"
                 )
-            given = tree.mapped(observe.stand_in, self._positional(args, kwargs))
+            given = tree.mapped(observe.passed, self._positional(args, kwargs))
             given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
             call = self._definition(self, given)
             if not call.linked:

@@ -239,8 +239,7 @@ def apply_function(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> An
     mode = observe.gate.get()
     if mode is True:
         return _apply(rule, flat, names)
-    if mode.watch.exchange is not None:
-        return observe.as_given(apply_function, rule, mode.watch.exchange(tuple(flat)), names)
+    flat = observe.passed(tuple(flat))
     return observe.call(FUNCTION, None, rule.__name__, (), flat, lambda: _apply(rule, flat, names))
 
 

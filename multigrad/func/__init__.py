@@ -13,9 +13,8 @@ from .control.branches import cond, switch
 from .control.scan import scan
 from .control.whiles import fori_loop, while_loop
 from .custom import custom_jvp, custom_vjp
-from .forward import jvp, linearize
+from .forward import hvp, jvp, linearize
 from .jacobian import hessian, jacfwd, jacobian, jacrev
-from .products import hvp
 from .ravel import ravel_pytree
 from .reverse import grad, value_and_grad, vjp
 from .vmap import vmap

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -30,7 +29,7 @@ from ..core.nested import put_together
 from ..core.tensor import Tensor, View, element_of
 from ..errors import GradientError
 from ..memory import old_values, saved
-from ..tracebacks import blamed, entry, fold
+from ..tracebacks import entry, result_of
 from .reverse import Function
 from .variables import P, R
 
@@ -98,22 +97,13 @@ def checkpoint(function: Callable[P, R], *, policy: Policy = None) -> Callable[P
         policy if callable(policy) else frozenset(policy or ()).__contains__
     )
 
-    @wraps(function)
+    @result_of("checkpoint(f)", function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if level.running() is None and not grad_mode.recording():
-                return function(*args, **kwargs)
-            mode = observe.gate.get()
-            if mode is not True and mode.watch.exchange is not None:
-                # a loop around would not know what the second run has in place of captured arrays
-                args, kwargs = tree.mapped(mode.watch.exchange, (args, kwargs))
-            return _Call(function, args, kwargs, keeps).first(args, kwargs)
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "checkpoint(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+        if level.running() is None and not grad_mode.recording():
+            return function(*args, **kwargs)
+        # a loop around would not know what the second run has in place of captured arrays
+        args, kwargs = tree.mapped(observe.passed, (args, kwargs))
+        return _Call(function, args, kwargs, keeps).first(args, kwargs)
 
     return checkpointed
 
@@ -200,7 +190,6 @@ class _Call(saved.Keeper):
     context     the context variables at the call: grad modes, running transformations, and those of
                 libraries
     runs        these transformations
-    exchanging  the observers by which an enclosing loop replaces the arrays that its body captures
     above       the level above theirs. Nodes of transformations that begin inside the function save
                 as usual, since these transformations also end inside it
     saves       by number, the operation, shape and dtype of each saved array
@@ -214,23 +203,6 @@ class _Call(saved.Keeper):
                 need them at once. None after the first run
     """
 
-    __slots__ = (
-        "__weakref__",
-        "above",
-        "context",
-        "exchanging",
-        "finish",
-        "function",
-        "given",
-        "handles",
-        "keeps",
-        "latest",
-        "runs",
-        "saves",
-        "start",
-        "used",
-    )
-
     def __init__(
         self,
         function: Function,
@@ -243,7 +215,6 @@ class _Call(saved.Keeper):
         self.given = tree.replaced(_Argument, [list(args), kwargs])
         self.runs = [*level.alive(), *(run for x in tree.leaves(self.given) for run in x.runs())]
         self.above = level.boundary()
-        self.exchanging = tuple(o for o in observe.watching() if o.exchange is not None)
         self.context = copy_context()
         self.context.run(_forget)
         self.saves: list[tuple[str, tuple[int, ...], Any]] = []
@@ -358,10 +329,7 @@ class _Second(saved.Keeper):
 
     def __init__(self, call: _Call, wanted: set[int]) -> None:
         self.call = call
-        asking = (
-            o for o in observe.watching() if not isinstance(o, saved.Keeper) and o.exchange is None
-        )
-        self.observers = (*call.exchanging, *asking)
+        self.observers = tuple(o for o in observe.watching() if not isinstance(o, saved.Keeper))
         self.place = observe.here()
         self.wanted = wanted
         self.last = max(wanted)

@@ -7,14 +7,14 @@ All rows, or all columns, are computed at once, as a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial
 from math import prod
 from typing import Any
 
 from .. import tree
 from ..core.element import is_array
-from ..core.level import Layer, Transformation, innermost
-from ..core.tensor import Tensor, element_of
+from ..core.level import Transformation, innermost
+from ..core.tensor import element_of
 from ..errors import GradientError
 from ..layers.constants import Constants
 from ..layers.transforming import (
@@ -24,8 +24,9 @@ from ..layers.transforming import (
     gradients_of,
     input_of,
     left_of,
+    namespace,
 )
-from ..tracebacks import blamed, entry, fold
+from ..tracebacks import entry, result_of
 from .forward import _push
 from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
 from .vmap import vmap
@@ -99,7 +100,9 @@ def jacobian(
     That is forward mode if the arguments have fewer elements than the output, else reverse mode.
     `function` is called once to find out. Arguments and result are those of `jacrev`.
     """
-    return _differentiated("jacobian", function, argnums, has_aux, chunk_size, _Jacobian.by_either)
+    return _differentiated(
+        "jacobian", function, argnums, has_aux, chunk_size, partial(_Jacobian.by_rows, always=False)
+    )
 
 
 @entry
@@ -140,18 +143,11 @@ def _differentiated(
         raise ValueError(f"{name}: chunk_size must be an int above 0, or None, not {chunk_size!r}")
     check_function(function, name)
 
-    @wraps(function)
+    @result_of(f"{name}(f)", function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return computed(
-                _Jacobian(name, function, argnums, numbers, has_aux, args, kwargs), chunk_size
-            )
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, f"{name}(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+        return computed(
+            _Jacobian(name, function, argnums, numbers, has_aux, args, kwargs), chunk_size
+        )
 
     return jacobian
 
@@ -180,29 +176,20 @@ class _Jacobian:
         self.args = [a if i in self.chosen else constants.of(a) for i, a in enumerate(args)]
         self.kwargs = constants.of(kwargs)
 
-    def by_rows(self, chunk_size: int | None) -> Any:
-        run, output, aux, inputs = self._recorded()
-        return self._rows(run, output, aux, inputs, chunk_size)
-
-    def by_either(self, chunk_size: int | None) -> Any:
-        run, output, aux, inputs = self._recorded()
-        if sum(prod(x.shape) for x in self.flat) < sum(prod(x.shape) for x in tree.leaves(output)):
-            return self.by_columns(chunk_size)
-        return self._rows(run, output, aux, inputs, chunk_size)
-
-    def _recorded(self) -> tuple[Transformation, Any, Any, list[Tensor]]:
-        """Call the function on Tensors of a transformation."""
+    def by_rows(self, chunk_size: int | None, always: bool = True) -> Any:
+        """Compute it by rows; unless `always`, by columns if there are fewer columns."""
         run = Transformation(self.name)
-        inputs = [
+        args = [
             tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
             for i, a in enumerate(self.args)
         ]
         # before the call, since the function may change its containers
-        flat = [t for i in self.positions for t in tree.leaves(inputs[i])]
+        inputs = [t for i in self.positions for t in tree.leaves(args[i])]
         output, aux = run.call(
-            _call, self.function, inputs, self.kwargs, self.has_aux, self.name, run
+            _call, self.function, args, self.kwargs, self.has_aux, self.name, run
         )
-        for x in tree.leaves(output):
+        outs = tree.leaves(output)
+        for x in outs:
             if not is_array(x):
                 raise TypeError(
                     f"{self.name}: the function must return arrays, or nested dictionaries, "
@@ -214,17 +201,8 @@ class _Jacobian:
                     f"dtype {x.dtype}, which has no derivative; return it as aux, with "
                     "has_aux=True, if it is not to be differentiated"
                 )
-        return run, output, aux, flat
-
-    def _rows(
-        self,
-        run: Transformation,
-        output: Any,
-        aux: Any,
-        inputs: list[Tensor],
-        chunk_size: int | None,
-    ) -> Any:
-        outs = tree.leaves(output)
+        if not always and sum(prod(x.shape) for x in inputs) < sum(prod(x.shape) for x in outs):
+            return self.by_columns(chunk_size)
         _real(outs, self.name, "output")
         blocks = []
         for out in outs:
@@ -236,10 +214,12 @@ class _Jacobian:
                 return gradients_of([out], [e], inputs, run, keep=True)
 
             if prod(out.shape) == 1:
-                rows = pulled(_ones(out))
+                rows = pulled(_filled("ones", out, out.shape))
             else:
                 rows = vmap(pulled, chunk_size=chunk_size)(*bases([out]))
-            blocks += [_reshaped(rows.pop(), (*out.shape, *x.shape)) for x in self.flat]
+            for x in self.flat:
+                # the row is not kept elsewhere while its block is made
+                blocks.append(_reshaped(rows.pop(), (*out.shape, *x.shape)))
         return self._laid_out(output, blocks, _outside(aux, run, self.raw))
 
     def by_columns(self, chunk_size: int | None) -> Any:
@@ -267,7 +247,13 @@ class _Jacobian:
                 pushed(None)
                 columns.append([None] * len(outs or ()))
             elif prod(x.shape) == 1:
-                columns.append([None if t is None else _expanded(t) for t in pushed(_ones(x))])
+                ones = _filled("ones", x, x.shape)
+                columns.append(
+                    [
+                        None if t is None else namespace(t).expand_dims(t, axis=0)
+                        for t in pushed(ones)
+                    ]
+                )
             else:
                 columns.append(vmap(pushed, chunk_size=chunk_size)(*bases([x])))
         assert outs is not None
@@ -293,11 +279,8 @@ class _Jacobian:
                 i: tree.replaced(lambda x: derivative(blocks, None, self.raw), self.args[i])
                 for i in self.positions
             }
-            return (
-                by_position[self.chosen[0]]
-                if self.single
-                else tuple(by_position[i] for i in self.chosen)
-            )
+            chosen = tuple(by_position[i] for i in self.chosen)
+            return chosen[0] if self.single else chosen
 
         blocks_by_output = tree.replaced(arranged, output)
         return (blocks_by_output, aux) if self.has_aux else blocks_by_output
@@ -333,33 +316,22 @@ def bases(arrays: Sequence[Any]) -> list[Any]:
     return parts
 
 
-def _ones(x: Any) -> Any:
-    """The basis of the space of an `x` with one element."""
+def _filled(name: str, x: Any, shape: tuple[int, ...]) -> Any:
+    """A raw array of `ones` or `zeros` of that shape, with the dtype and the device of `x`."""
     library = element_of(x).library
-    return library.xp.ones(
-        tuple(x.shape), dtype=x.dtype, device=library.device(library.xp, innermost(x))
-    )
+    device = library.device(library.xp, innermost(x))
+    return getattr(library.xp, name)(tuple(shape), dtype=x.dtype, device=device)
 
 
 def zeros(x: Any, shape: tuple[int, ...]) -> Any:
-    library = element_of(x).library
-    return library.xp.zeros(shape, dtype=x.dtype, device=library.device(library.xp, innermost(x)))
-
-
-def _namespace(x: Any) -> Any:
-    library = element_of(x).library
-    return library.bound if isinstance(x, Layer) else library.xp
+    return _filled("zeros", x, shape)
 
 
 def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    return _namespace(x).reshape(x, shape)
-
-
-def _expanded(x: Any) -> Any:
-    return _namespace(x).expand_dims(x, axis=0)
+    return namespace(x).reshape(x, shape)
 
 
 def last(columns: Any, shape: tuple[int, ...]) -> Any:
     """The columns, stacked along the last axes."""
-    xp = _namespace(columns)
+    xp = namespace(columns)
     return xp.reshape(xp.moveaxis(columns, 0, -1), shape)

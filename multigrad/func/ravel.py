@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import tree as trees
 from ..core.element import SCALARS, is_array, mixed
-from ..core.level import Layer
 from ..core.tensor import element_of
 from ..dispatch.creation import default_library
+from ..layers.transforming import namespace
 from ..tracebacks import entry
 from .variables import R
 
@@ -89,4 +89,4 @@ def namespace_of(arrays: list[Any], caller: str) -> Any:
     for x in arrays:
         if element_of(x).library is not library:
             raise mixed(caller, library, element_of(x).library)
-    return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp
+    return namespace(*arrays)

@@ -28,7 +28,7 @@ from ..layers.transforming import (
     returned,
     value_at,
 )
-from ..tracebacks import blamed, entry, fold
+from ..tracebacks import blamed, entry, fold, result_of
 
 Function = Callable[..., Any]
 
@@ -59,24 +59,17 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     _, pulled = transforming.vjp(listed, tree.leaves(primals), run)
 
+    @result_of("pullback")
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
-            try:
-                given = list(tree.matched(output, cotangents))
-            except ValueError as error:
-                raise ValueError(
-                    "the pullback of vjp takes cotangents with the structure of the output: "
-                    f"{error}"
-                ) from None
-            grads = pulled(given)
-            del given
-            return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "pullback", (cotangents,), {})
-            if instead is not None:
-                raise instead from error
-            raise
+            seeds = list(tree.matched(output, cotangents))
+        except ValueError as error:
+            raise ValueError(
+                f"the pullback of vjp takes cotangents with the structure of the output: {error}"
+            ) from None
+        grads = pulled(seeds)
+        del seeds
+        return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
 
     result = _outside(output, run, raw, released)
     return (result, pullback, _outside(aux, run, raw, released)) if has_aux else (result, pullback)
@@ -98,55 +91,52 @@ def value_and_grad(
     arrays. The function receives raw arrays among its other arguments, if they are of the same
     library, as constant Tensors on the same memory. Corresponds to jax.value_and_grad.
     """
+    differentiated = _differentiated(function, argnums, has_aux)
+    return result_of("value_and_grad(f)", function)(differentiated)
+
+
+def _differentiated(
+    function: Function, argnums: int | Sequence[int], has_aux: bool
+) -> Callable[..., tuple[Any, Any]]:
+    """What `value_and_grad` returns, for functions that handle its errors."""
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")
 
-    @wraps(function)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        try:
-            chosen = _chosen(numbers, len(args), "grad")
-            raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
-            run = Transformation("grad")
-            by_position = {
-                i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
-            }
-            # before the call, since the function may change its containers
-            flat = [t for i in chosen for t in tree.leaves(by_position[i])]
-            inputs = [by_position.get(i) for i in range(len(args))]
-            if kwargs or len(by_position) < len(args):
-                constants = Constants(flat)
-                inputs = [
-                    t if i in by_position else constants.of(a)
-                    for i, (t, a) in enumerate(zip(inputs, args, strict=True))
-                ]
-                kwargs = constants.of(kwargs)
-            output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
-            _check_value(output)
-            if isinstance(output, Tensor) and output._elem.run is not None and output.size != 1:
-                raise not_scalar(output.shape, "grad")
-            value = (
-                seed(output, shared=True)
-                if isinstance(output, Tensor) and output._elem.run is not None
-                else None
-            )
-            if value is None and prod(getattr(output, "shape", ())) != 1:
-                raise not_scalar(output.shape, "grad")
-            seeds = [value if depends_on(output, run) else None]
-            gradients = gradients_of([output], seeds, flat, run, keep=False)
-            del seeds, value
-            grads = tuple(
-                [tree.replaced(lambda x: derivative(gradients, x, raw), args[i]) for i in chosen]
-            )
-            primal = _outside(output, run, raw)
-            return ((primal, _outside(aux, run, raw)) if has_aux else primal), grads[
-                0
-            ] if isinstance(argnums, int) else grads
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "value_and_grad(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+    def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        chosen = _chosen(numbers, len(args), "grad")
+        raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
+        run = Transformation("grad")
+        by_position = {
+            i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
+        }
+        # before the call, since the function may change its containers
+        flat = [t for i in chosen for t in tree.leaves(by_position[i])]
+        inputs = [by_position.get(i) for i in range(len(args))]
+        if kwargs or len(by_position) < len(args):
+            constants = Constants(flat)
+            inputs = [
+                t if i in by_position else constants.of(a)
+                for i, (t, a) in enumerate(zip(inputs, args, strict=True))
+            ]
+            kwargs = constants.of(kwargs)
+        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
+        _check_value(output)
+        if prod(getattr(output, "shape", ())) != 1:
+            raise not_scalar(output.shape, "grad")
+        seeds: list[Any] = [None]
+        if isinstance(output, Tensor) and output._elem.run is not None:
+            seeds = [seed(output, shared=True)]  # raises for some dtypes
+        if not depends_on(output, run):
+            seeds = [None]
+        gradients = gradients_of([output], seeds, flat, run, keep=False)
+        del seeds
+        grads = tuple(
+            [tree.replaced(lambda x: derivative(gradients, x, raw), args[i]) for i in chosen]
+        )
+        primal = _outside(output, run, raw)
+        if has_aux:
+            primal = primal, _outside(aux, run, raw)
+        return primal, grads[0] if isinstance(argnums, int) else grads
 
     return differentiated
 
@@ -157,7 +147,7 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
     With `has_aux`, it returns (gradient, aux). See value_and_grad.
     """
-    both = value_and_grad(function, argnums, has_aux)
+    both = _differentiated(function, argnums, has_aux)
 
     @wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -201,16 +191,10 @@ def check_function(function: Any, name: str) -> None:
 
 
 def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:
-    numbers = (
-        (argnums,)
-        if isinstance(argnums, int)
-        else tuple(argnums)
-        if isinstance(argnums, (tuple, list))
-        else ()
-    )
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not numbers or not all(type(i) is int for i in numbers):
         raise TypeError(f"{name}: argnums must be an int or a tuple of ints, not {argnums!r}")
-    return numbers
+    return tuple(numbers)
 
 
 def _chosen(numbers: tuple[int, ...], n: int, name: str) -> list[int]:
@@ -249,7 +233,9 @@ def _call(
     return tree.replaced(lambda t: value_at(t, run), output), aux
 
 
-def _outside(given: Any, run: Transformation, raw: bool, left: Callable[..., Any] = left_of) -> Any:
+def _outside(
+    result: Any, run: Transformation, raw: bool, outer: Callable[..., Any] = left_of
+) -> Any:
     """The result of the function after the transformation, as raw arrays or as Tensors."""
     finish = strip if raw else returned
-    return tree.replaced(lambda t: finish(left(t, run)), given)
+    return tree.replaced(lambda t: finish(outer(t, run)), result)

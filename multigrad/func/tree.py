@@ -11,6 +11,7 @@ backend. The names and the order of arguments are those of jax.tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 from .. import tree as trees
@@ -52,15 +53,14 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
         only: R = trees.replaced(function, tree)
         return only
     first, structure = trees.flattened(tree)
-    columns = [
-        first,
-        *(
-            _fitted(
-                structure, other, f"tree.map: tree {i} must have the structure of the first one"
-            )
-            for i, other in enumerate(rest, 2)
-        ),
-    ]
+    columns = [first]
+    for i, other in enumerate(rest, 2):
+        try:
+            columns.append(trees.fitted(structure, other))
+        except ValueError as error:
+            raise ValueError(
+                f"tree.map: tree {i} must have the structure of the first one: {error}"
+            ) from None
     out: R = trees.built(structure, [function(*row) for row in zip(*columns, strict=True)])
     return out
 
@@ -85,12 +85,12 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
             "tree.unflatten: expected a structure from tree.flatten or tree.structure, not "
             f"{type(structure).__name__}"
         )
-    given = list(leaves)
-    if len(given) != (n := trees.size(structure)):
+    values = list(leaves)
+    if len(values) != (n := trees.size(structure)):
         raise ValueError(
-            f"tree.unflatten: the structure has {n} leaves, but {len(given)} were given"
+            f"tree.unflatten: the structure has {n} leaves, but {len(values)} were given"
         )
-    return trees.built(structure, given)
+    return trees.built(structure, values)
 
 
 @entry
@@ -164,10 +164,7 @@ def all_finite(tree: Any) -> Any:
     finite = [xp.all(xp.isfinite(x)) for _, x in arrays if element_of(x).floating]
     if not finite:
         return xp.asarray(True)
-    result = finite[0]
-    for x in finite[1:]:
-        result = xp.logical_and(result, x)
-    return result
+    return reduce(xp.logical_and, finite)
 
 
 def _arrays(tree: Any, caller: str) -> list[tuple[str, Any]]:
@@ -183,10 +180,3 @@ def _arrays(tree: Any, caller: str) -> list[tuple[str, Any]]:
 
 def _at(name: str) -> str:
     return f" at {name}" if name else ""
-
-
-def _fitted(structure: Structure, given: Any, problem: str) -> list[Any]:
-    try:
-        return trees.fitted(structure, given)
-    except ValueError as error:
-        raise ValueError(f"{problem}: {error}") from None

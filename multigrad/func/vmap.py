@@ -10,11 +10,11 @@ from .. import tree
 from ..backward.gradients import owned
 from ..core.element import SCALARS, is_array
 from ..core.level import Layer, Transformation
-from ..core.tensor import Tensor, element_of, strip
+from ..core.tensor import Tensor, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
-from ..layers.transforming import returned
-from ..observe import stand_in
+from ..layers.transforming import namespace, returned
+from ..observe import passed
 from ..tracebacks import blamed, entry, fold
 from .reverse import Function, check_function
 from .variables import P, R
@@ -68,14 +68,12 @@ def vmap(
         try:
             leaves = tree.leaves(args)
             axes = _spread(args, in_axes, "in_axes")
-            raw = not any(
-                isinstance(x, Layer)
-                for x in ((*leaves, *tree.leaves(kwargs)) if kwargs else leaves)
-            )
+            raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
             inner = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
             size = _size(inner, axes)
+            options = axes, out_axes, raw, randomness
             if chunk_size is None or size <= chunk_size:
-                return _run(function, args, kwargs, inner, axes, size, out_axes, raw, randomness)
+                return _run(function, args, kwargs, inner, size, *options)
             parts = []
             for start in range(0, size, chunk_size):
                 n = min(chunk_size, size - start)
@@ -83,7 +81,7 @@ def vmap(
                     x if a is None else x[start : start + n, ...]
                     for x, a in zip(inner, axes, strict=True)
                 ]
-                parts.append(_run(function, args, kwargs, part, axes, n, out_axes, raw, randomness))
+                parts.append(_run(function, args, kwargs, part, n, *options))
             return _joined(parts, out_axes, raw)
         except Exception as error:
             theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -104,10 +102,10 @@ def _check_axes(axes: Any, name: str) -> None:
             )
 
 
-def _spread(given: Any, axes: Any, name: str) -> list[int | None]:
+def _spread(values: Any, axes: Any, name: str) -> list[int | None]:
     """The axis of each leaf."""
     try:
-        return list(tree.prefixed(given, axes))
+        return list(tree.prefixed(values, axes))
     except ValueError as error:
         raise ValueError(
             f"vmap: {name} must be an int, None, or have the structure of the "
@@ -117,7 +115,7 @@ def _spread(given: Any, axes: Any, name: str) -> list[int | None]:
 
 def _front(x: Any, axis: int) -> Any:
     """An argument with its examples along the first axis."""
-    x = stand_in(x)
+    x = passed(x)
     if type(x) in SCALARS or not is_array(x):
         raise TypeError(
             f"vmap: in_axes maps over an argument of type {type(x).__name__}, which has no "
@@ -134,10 +132,7 @@ def _front(x: Any, axis: int) -> Any:
 
 
 def _moved(x: Any, source: int, destination: int) -> Any:
-    if source == destination:
-        return x
-    library = element_of(x).library
-    return (library.bound if isinstance(x, Layer) else library.xp).moveaxis(x, source, destination)
+    return x if source == destination else namespace(x).moveaxis(x, source, destination)
 
 
 def _size(inner: Sequence[Any], axes: Sequence[int | None]) -> int:
@@ -162,8 +157,8 @@ def _run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     inner: Sequence[Any],
-    axes: Sequence[int | None],
     size: int,
+    axes: Sequence[int | None],
     out_axes: Any,
     raw: bool,
     randomness: str,
@@ -171,19 +166,17 @@ def _run(
     run = Transformation("vmap")
     run.randomness = randomness
     level = run.own_level
-    given: list[Any] = [
-        None if a is None else Batched._argument(x, run, level)
+    leaves = [
+        x if a is None else Batched._argument(x, run, level)
         for x, a in zip(inner, axes, strict=True)
     ]
     if kwargs or None in axes:
         constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
-        given = [
-            constants.of(x) if a is None else b for b, x, a in zip(given, inner, axes, strict=True)
-        ]
+        leaves = [constants.of(x) if a is None else x for x, a in zip(leaves, axes, strict=True)]
         kwargs = constants.of(kwargs)
 
     def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
-        output = function(*tree.filled(args, iter(given)), **kwargs)
+        output = function(*tree.filled(args, iter(leaves)), **kwargs)
         where = _spread(output, out_axes, "out_axes")
         return output, [
             (*_unbatched(x, run), a) for x, a in zip(tree.leaves(output), where, strict=True)
@@ -220,8 +213,7 @@ def _placed(x: Any, mine: bool, axis: int | None, size: int) -> Any:
             )
         return x
     if not mine:
-        library = element_of(x).library
-        xp = library.bound if isinstance(x, Layer) else library.xp
+        xp = namespace(x)
         x = owned([xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))], None)
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
@@ -236,7 +228,7 @@ def _joined(parts: Sequence[Any], out_axes: Any, raw: bool) -> Any:
     columns = zip(*(tree.leaves(p) for p in parts), strict=True)
     joined = []
     for chunks, axis in zip(columns, _spread(parts[0], out_axes, "out_axes"), strict=True):
-        library = element_of(chunks[0]).library
-        xp = library.bound if any(isinstance(x, Layer) for x in chunks) else library.xp
-        joined.append(chunks[0] if axis is None else xp.concat(list(chunks), axis=axis))
+        joined.append(
+            chunks[0] if axis is None else namespace(*chunks).concat(list(chunks), axis=axis)
+        )
     return tree.filled(parts[0], map(strip if raw else returned, joined))

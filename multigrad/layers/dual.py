@@ -31,7 +31,7 @@ from ..dispatch.general import (
     regrouped,
 )
 from ..errors import GradientError, program
-from ..observe import stand_in
+from ..observe import passed
 from ..registry import Op
 from . import tangents
 from .value_layer import ValueLayer, tie
@@ -294,7 +294,7 @@ def check_tangent(primal: Any, tangent: Any, level: int, name: str) -> Any:
 
     Raises if it cannot be the tangent of that primal.
     """
-    tangent = stand_in(tangent)
+    tangent = passed(tangent)
     for x in (primal, tangent):
         if isinstance(x, Layer):
             x._check()

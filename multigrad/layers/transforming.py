@@ -18,7 +18,7 @@ from ..core.graph import AccumulateGrad
 from ..core.level import Layer, Transformation, outside, running
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, strip, wrap, wrap_in, wrap_new
-from ..observe import stand_in
+from ..observe import passed
 from .dual import Dual, check_tangent
 
 Listed = Callable[[list[Any]], Iterable[Any]]
@@ -97,7 +97,7 @@ def within(outs: Iterable[Any], run: Transformation) -> list[Any]:
 
 def checked_input(x: Any, name: str) -> Any:
     """An argument to differentiate with respect to; raises if that is not possible."""
-    x = stand_in(x)
+    x = passed(x)
     if type(x) in SCALARS:
         raise TypeError(
             f"{name}: cannot differentiate with respect to a Python {type(x).__name__}; pass an "
@@ -132,7 +132,7 @@ def value_at(t: Any, run: Transformation) -> Any:
 
     The transformation itself differentiates that value.
     """
-    if not isinstance(t, Tensor) or t._run is not run or t._level != run.tensor_level:
+    if not isinstance(t, Tensor) or t._elem.run is not run or t._elem.level != run.tensor_level:
         return t
     t._check()
     return t._array
@@ -140,7 +140,7 @@ def value_at(t: Any, run: Transformation) -> Any:
 
 def depends_on(t: Any, run: Transformation) -> bool:
     """Whether `t` depends on the inputs of this transformation."""
-    if not isinstance(t, Tensor) or t._run is not run:
+    if not isinstance(t, Tensor) or t._elem.run is not run:
         return False
     t._check()
     return t._node is not None
@@ -208,11 +208,19 @@ def reached(
     return [targets[t._leaf] for t in inputs]
 
 
+def namespace(*arrays: Any) -> Any:
+    """The namespace for computations with arrays of one library, raw or layers."""
+    library = element_of(arrays[0]).library
+    for x in arrays:
+        if isinstance(x, Layer):
+            return library.bound
+    return library.xp
+
+
 def zeros_like(x: Any) -> Any:
     """A zero derivative like `x`."""
-    library = element_of(x).library
     with outside():
-        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(x)
+        return namespace(x).zeros_like(x)
 
 
 def returned(x: Any) -> Any:

@@ -22,7 +22,7 @@ from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
-from ..observe import WRITE, Call, gate
+from ..observe import NOTHING, gate
 from ..provided import provide
 from ..registry import OPS, Op
 from . import accumulation
@@ -55,19 +55,16 @@ def in_place(
     direct  `direct(array, *others)` does the same on a raw mutable array
     named   operands that the function gets by keyword
     """
-    told = () if gate.get() is True else observe.observers(WRITE)
-    if told:
-        others, named = (
-            observe.stand_in(others),
-            {name: observe.stand_in(x) for name, x in named.items()},
-        )
-        call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
-        return observe.around(
-            told,
-            call,
-            partial(observe.as_given, _in_place, op, function, t, others, direct, named),
-        )
-    return _in_place(op, function, t, others, direct, named)
+    mode = gate.get()
+    if mode is True or mode.watch is NOTHING:
+        return _in_place(op, function, t, others, direct, named)
+    return observe.write(
+        op,
+        f"{op.name}_",
+        (t, *others),
+        named,
+        lambda t, *others, **named: _in_place(op, function, t, others, direct, named),
+    )
 
 
 def _in_place(
@@ -266,19 +263,11 @@ DIRECT: dict[str, Callable[..., Any]] = {
 
 def set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:
     """Carry out `t[key] = value`."""
-    if gate.get() is True:
+    mode = gate.get()
+    if mode is True or mode.watch is NOTHING:
         _set_item(op, function, t, key, value)
     else:
-        key, value = observe.stand_in(key), observe.stand_in(value)
-        observe.call(
-            WRITE,
-            op,
-            op.name,
-            tuple(op.roles),
-            (t, key, value),
-            partial(observe.as_given, _set_item, op, function, t, key, value),
-            of=t,
-        )
+        observe.write(op, op.name, (t, key, value), {}, partial(_set_item, op, function), of=t)
 
 
 def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: Any) -> None:

@@ -8,28 +8,41 @@ from typing import Any
 
 from ... import observe, tree
 from ...core.element import SCALARS, Library, common_library, is_array, mixed
-from ...core.level import Layer
+from ...core.level import Layer, innermost
 from ...core.tensor import Tensor, element_of, strip
 from ...dispatch.creation import default_library
+from ...layers.batched import Batched
 from ...layers.transforming import returned
+
+Results = tuple[list[Any], tree.Structure]
+"""The leaves of a result, and its structure."""
+
+
+def arguments_of(*structures: tree.Structure) -> tree.Structure:
+    """The structure of the arguments of a call, given that of each argument."""
+    return _NONE._replace(children=structures)
+
+
+_NONE = tree.flattened(())[1]
 
 
 class TreeArgument:
     """A tree of arrays that is an argument of a loop or of its body.
 
-    names   the path of each leaf in Python's notation
     leaves  the value of each leaf where the loop is called
+    forms   the Element and the shape of each leaf, once all of them are arrays
     """
 
-    def __init__(self, given: Any) -> None:
-        named = tree.named_leaves(given)
-        self.names = [name for name, _ in named]
-        self.leaves = [observe.stand_in(x) for _, x in named]
-        self.structure = tree.flattened(given)[1]
+    forms: list[Any] | None = None
+
+    def __init__(self, argument: Any) -> None:
+        leaves, self.structure = tree.flattened(argument)
+        self.leaves = observe.passed(leaves)
 
     def at(self, i: int) -> str:
-        """The path of a leaf, for a message."""
-        return f" at {self.names[i]}" if self.names[i] else ""
+        """The path of a leaf in Python's notation, for a message."""
+        name = tree.leaf_names(self.structure)[i]
+        return f" at {name}" if name else ""
 
     def check_arrays(self, what: str, scalars: bool) -> None:
         """Raise TypeError if a leaf is not an array, or a Python scalar if `scalars` is true."""
@@ -54,29 +67,29 @@ def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
 
     Raises MixedBackendsError for arrays of two libraries.
     """
-    raw = [x for group in groups for x in group if is_array(x)]
-    layers = [x for x in raw if isinstance(x, Layer)]
-    library = common_library(name, [x for x in raw if not isinstance(x, Layer)])
-    for x in layers:
-        own = element_of(x).library
-        if library is not None and own is not library:
-            raise mixed(name, library, own)
-        library = own
+    arrays = [x for group in groups for x in group if is_array(x)]
+    library = common_library(name, [x for x in arrays if not isinstance(x, Layer)])
+    for x in arrays:
+        if isinstance(x, Layer):
+            own = element_of(x).library
+            if library is not None and own is not library:
+                raise mixed(name, library, own)
+            library = own
     return library
 
 
-def numbers_as_arrays(given: TreeArgument, results: Sequence[Any], library: Library) -> None:
+def numbers_as_arrays(argument: TreeArgument, results: Sequence[Any], library: Library) -> None:
     """Replace each Python scalar among the leaves by a 0-d array.
 
     Its dtype is that of the body's result in the same place, according to type promotion.
     """
-    for i, x in enumerate(given.leaves):
+    for i, x in enumerate(argument.leaves):
         if type(x) in SCALARS:
             y = results[i] if i < len(results) else None
             like = element_of(y) if is_array(y) else None
             if type(y) in SCALARS and type(y) is not type(x):
                 x = type(x + y)(x)  # for example an int beside a float
-            given.leaves[i] = (
+            argument.leaves[i] = (
                 library.xp.asarray(x)
                 if like is None or not goes_to(x, like)
                 else library.xp.asarray(x, dtype=like.dtype)
@@ -101,17 +114,13 @@ def with_arrays(values: Sequence[Any]) -> list[Any]:
     library.
     """
     arrays = [x for x in values if is_array(x)]
-    library = library_of("scan", arrays)
+    xp = library_of("scan", arrays).xp
 
-    def made(x: Any) -> Any:
-        return library.xp.asarray(
-            x,
-            dtype=next(
-                (y.dtype for y in arrays if library.xp.isdtype(y.dtype, _KINDS[type(x)])), None
-            ),
-        )
+    def dtype(x: Any) -> Any:
+        kind = _KINDS[type(x)]
+        return next((y.dtype for y in arrays if xp.isdtype(y.dtype, kind)), None)
 
-    return [made(x) if type(x) in SCALARS else x for x in values]
+    return [xp.asarray(x, dtype=dtype(x)) if type(x) in SCALARS else x for x in values]
 
 
 _KINDS = {bool: "bool", int: "integral", float: "real floating", complex: "complex floating"}
@@ -126,31 +135,58 @@ def goes_to(x: Any, elem: Any) -> bool:
     return bool(elem.floating) or (isinstance(x, int) and not elem.bool)
 
 
-def fitted(given: TreeArgument, output: Any, problem: str) -> list[Any]:
+def fitted(argument: TreeArgument, results: Results, problem: str) -> list[Any]:
     """The leaves of the result of a body, which must match its argument.
 
     The structure, the shapes and the dtypes must be equal; otherwise TypeError is raised. Arrays of
     another library raise MixedBackendsError.
     """
+    leaves, structure = results
+    if not same(structure, argument.structure):
+        try:
+            leaves = tree.fitted(argument.structure, tree.built(structure, leaves))
+        except ValueError as error:
+            raise TypeError(f"{problem}: {error}") from None
+    return matching(argument, leaves, problem)
+
+
+def same(structure: tree.Structure, other: tree.Structure) -> bool:
     try:
-        leaves = tree.fitted(given.structure, output)
-    except ValueError as error:
-        raise TypeError(f"{problem}: {error}") from None
-    for i, (x, y) in enumerate(zip(given.leaves, leaves, strict=True)):
-        if type(x) in SCALARS:
+        return structure == other
+    except Exception:  # for example arrays in them, whose comparison has no truth value
+        return False
+
+
+def matching(argument: TreeArgument, leaves: list[Any], problem: str) -> list[Any]:
+    """`fitted`, for leaves of a result whose structure matches."""
+    forms = argument.forms
+    if forms is None:
+        forms = [
+            None if type(x) in SCALARS else (element_of(x), tuple(x.shape)) for x in argument.leaves
+        ]
+        if None not in forms:
+            argument.forms = forms
+    for i, (expected, x, y) in enumerate(zip(forms, argument.leaves, leaves, strict=True)):
+        if expected is None:
             continue  # numbers_as_arrays replaces it, once the result of the body is known
-        if type(y) in SCALARS and not tuple(x.shape) and goes_to(y, element_of(x)):
-            leaves[i] = element_of(x).library.xp.asarray(y, dtype=x.dtype)
-        elif not is_array(y):
+        elem, shape = expected
+        if type(y) in SCALARS and not shape and goes_to(y, elem):
+            leaves[i] = elem.library.xp.asarray(y, dtype=elem.dtype)
+            continue
+        try:
+            other = element_of(y)
+        except TypeError:
+            if is_array(y):
+                raise
             raise TypeError(
-                f"{problem}: the leaf{given.at(i)} is a {type(y).__name__}, but was given as an "
+                f"{problem}: the leaf{argument.at(i)} is a {type(y).__name__}, but was given as an "
                 f"array of {form(x)}"
-            )
-        elif element_of(x).library is not element_of(y).library:
-            raise mixed(problem.partition(":")[0], element_of(x).library, element_of(y).library)
-        elif tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
+            ) from None
+        if elem.library is not other.library:
+            raise mixed(problem.partition(":")[0], elem.library, other.library)
+        if shape != tuple(y.shape) or elem.dtype != other.dtype:
             raise TypeError(
-                f"{problem}: the leaf{given.at(i)} is of {form(y)}, but was given as an array "
+                f"{problem}: the leaf{argument.at(i)} is of {form(y)}, but was given as an array "
                 f"of {form(x)}. Convert it with astype or reshape"
             )
     return leaves
@@ -159,6 +195,10 @@ def fitted(given: TreeArgument, output: Any, problem: str) -> list[Any]:
 def form(x: Any) -> str:
     """The shape and the dtype of an array, for a message."""
     return f"shape {tuple(x.shape)} and dtype {element_of(x).dtype}"
+
+
+def described(x: Any) -> str:
+    return f"an array of {form(x)}" if is_array(x) else f"a {type(x).__name__}"
 
 
 def finished(raw: bool) -> Callable[[Any], Any]:
@@ -174,3 +214,53 @@ def _stripped(x: Any) -> Any:
         x._check()
         x = x._array
     return strip(x)
+
+
+# Values that decide a branch or a loop: a predicate, an index, a bound
+
+
+def differs(x: Any) -> bool:
+    """Whether a value differs between the examples of a batch, at any level."""
+    while isinstance(x, Layer):
+        if isinstance(x, Batched):
+            return True
+        x = x._array
+    return False
+
+
+def known(x: Any) -> bool:
+    """Whether a value is known, and the same for all examples.
+
+    Read the value itself afterwards, so that a recording notices it.
+    """
+    if isinstance(x, Layer):
+        x._check()
+    if differs(x):
+        return False
+    at = innermost(x)
+    library = element_of(at).library
+    return (
+        library.backend.kernel("concrete_bool")(library.xp, at if element_of(at).bool else at == at)
+        is not None
+    )
+
+
+def integer(x: Any, what: str) -> Any:
+    """`x` itself, which must be an int or an integer array of shape ()."""
+    x = observe.passed(x)
+    if type(x) is int:
+        return x
+    if not is_array(x) or tuple(x.shape) or element_of(x).floating or element_of(x).bool:
+        raise TypeError(
+            f"{what} must be an int or an integer array of shape (), not {described(x)}"
+        )
+    return x
+
+
+def known_number(x: Any, what: str) -> int | None:
+    """The value of an int or an integer array of shape (), or None.
+
+    None means that the value is unknown, or differs between examples.
+    """
+    x = integer(x, what)
+    return int(x) if type(x) is int or known(x) else None

@@ -9,21 +9,23 @@ depends on the steps, so `settled` tries one step to find out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from itertools import compress
+from typing import Any, TypeVar
 
 from ...backward.gradients import check_gradient
 from ...core.element import is_array
 from ...core.level import Layer, Switch, Transformation, outside
-from ...core.tensor import detached, element_of
+from ...core.tensor import Tensor, detached, element_of, wrap_in
 from ...errors import GradientError
 from ...layers import transforming
 from ...layers.batched import batch
 from ...layers.batched import repeated as same_for_all
-from ...layers.transforming import depends_on, input_of, left_of, reached, within
+from ...layers.transforming import depends_on, left_of, namespace, reached, within
 from ..vmap import _unbatched
 
 Body = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 Flags = list[bool]
+S = TypeVar("S", bound=Any)
 T = TypeVar("T")
 
 
@@ -45,7 +47,7 @@ def there(values: Sequence[Any]) -> list[Any]:
 
 
 def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, flag in zip(values, flags, strict=True) if flag]
+    return list(compress(values, flags))
 
 
 def spread(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -59,6 +61,24 @@ def filled(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     return [zeros(x) if t is None else t for t, x in zip(values, like, strict=True)]
 
 
+def flagged(derivatives: Sequence[Any], values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """The derivatives whose flags are set, with zeros for None; None for the others."""
+    return [
+        (zeros(x) if t is None else t) if flag else None
+        for t, x, flag in zip(derivatives, values, flags, strict=True)
+    ]
+
+
+def doubled(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The values, followed by those of their tangents that are not None."""
+    return [*values, *there(tangents)]
+
+
+def halved(values: Sequence[Any], flags: Flags) -> tuple[list[Any], list[Any]]:
+    """The inverse of `doubled`, if `flags` says which values have a tangent."""
+    return list(values[: len(flags)]), spread(values[len(flags) :], flags)
+
+
 # Values
 
 
@@ -68,36 +88,34 @@ def floating(x: Any) -> bool:
 
 def zeros(x: Any) -> Any:
     """A zero derivative with respect to `x`, as a constant of every level."""
-    library = element_of(x).library
     with outside():
-        return (library.bound if isinstance(x, Layer) else library.xp).zeros_like(detached(x))
-
-
-def namespace(*arrays: Any) -> Any:
-    """The namespace for computations with these values."""
-    library = element_of(arrays[0]).library
-    return library.bound if any(isinstance(x, Layer) for x in arrays) else library.xp
+        return namespace(x).zeros_like(detached(x))
 
 
 def added(x: Any, y: Any) -> Any:
     return namespace(x, y).add(x, y)
 
 
+def constant(x: Any) -> Any:
+    """A value as a constant of every level, for a step that is only tried."""
+    while isinstance(x, Tensor):
+        x._check()
+        x = x._array
+    return detached(x)
+
+
 def still(values: Sequence[Any]) -> list[Any]:
-    """The values as constants of every level, for a step that is only tried."""
-    return [detached(x) for x in values]
+    return list(map(constant, values))
 
 
-def first(xs: Sequence[Any], length: int) -> list[Any]:
+def first(xs: Sequence[Any], length: int, reverse: bool = False) -> list[Any]:
     """The slices of the arrays for the first step, as constants; zeros for a scan without steps."""
-    return [
-        None
-        if x is None
-        else detached(x)[0, ...]
-        if length
-        else namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype)
-        for x in xs
-    ]
+    if not length:
+        return [
+            None if x is None else namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs
+        ]
+    at = -1 if reverse else 0
+    return [None if x is None else constant(x)[at, ...] for x in xs]
 
 
 # Steps
@@ -114,23 +132,12 @@ class Changed(Exception):
         self.owner, self.flags = owner, flags
 
 
-class Trial(Protocol):
-    """A body for given flags of the carry."""
-
-    def look(self, later: Sequence[bool]) -> Sequence[bool]:
-        """Try a step, and return the flags of the carry that it sets.
-
-        later  the flags of the other results that later steps have set
-        """
-
-
-S = TypeVar("S", bound=Trial)
-
-
 def settled(make: Callable[[Flags], S], flags: Flags, run: Callable[[S], T]) -> T:
     """`run(make(flags))` for the smallest set of flags, beginning with these, that a step keeps.
 
-    If a later step sets other flags, they are added, and the loop begins again.
+    `look` of what `make` returns tries a step. It is given the flags of the other results that
+    later steps have set, and returns those of the carry that the step sets. If a later step sets
+    other flags, they are added, and the loop begins again.
     """
     later: Flags = []
     while True:
@@ -188,7 +195,7 @@ def pushed(
 
 
 class PassMode(Switch):
-    """The grad mode of a pass. `level` is that of the level that the pass belongs to."""
+    """The grad mode of a pass through a body. `level` is that of the level of the pass."""
 
     __slots__ = ("level",)
 
@@ -201,16 +208,6 @@ def level_of(mode: Switch) -> Switch:
     while isinstance(mode, PassMode):
         mode = mode.level
     return mode
-
-
-class Pull(Transformation):
-    """The transformation that differentiates a body for a pass.
-
-    level  the grad mode of the level that the pass belongs to
-    """
-
-    __slots__ = ("level",)
-    level: Switch
 
 
 class Pulled:
@@ -231,17 +228,17 @@ class Pulled:
         level: Switch,
     ) -> None:
         values, n = [*consts, *args], len(consts)
-        self.run = run = Pull("vjp", PassMode(level))
-        run.level = level
+        self.run = run = Transformation("vjp", PassMode(level))
         self.wanted = wanted
-        self.inputs = [input_of(x, run, "vjp") for x in chosen(values, wanted)]
-
-        def called() -> list[Any]:
-            given = iter(self.inputs)
-            full = [next(given) if want else x for x, want in zip(values, wanted, strict=True)]
-            return within(body(full[:n], full[n:]), run)
-
-        self.outs = run.call(called)
+        self.inputs: list[Tensor] = []
+        for i, want in enumerate(wanted):
+            if want:
+                x = values[i]
+                t = wrap_in(run, run.own_level, x._frozen() if isinstance(x, Layer) else x)
+                run.inputs.append(t._become_leaf())
+                self.inputs.append(t)
+                values[i] = t
+        self.outs = run.call(lambda: within(body(values[:n], values[n:]), run))
         self.depends = [depends_on(x, run) for x in self.outs]
 
     def gradients(self, cotangents: Sequence[Any]) -> list[Any]:
@@ -249,19 +246,11 @@ class Pulled:
 
         A cotangent may be None for zero. A gradient is None if it is zero or not wanted.
         """
-        pairs = [
-            (t, check_gradient(t, g, i))
+        seeds = [
+            check_gradient(t, g, i) if own and g is not None else None
             for i, (t, g, own) in enumerate(zip(self.outs, cotangents, self.depends, strict=True))
-            if own and g is not None
         ]
-        if not pairs:
-            return [None] * len(self.wanted)
-        return spread(
-            reached(
-                [t for t, _ in pairs], [g for _, g in pairs], self.inputs, self.run, keep=False
-            ),
-            self.wanted,
-        )
+        return spread(reached(self.outs, seeds, self.inputs, self.run, keep=False), self.wanted)
 
     def values(self) -> list[Any]:
         """The results of the body, one level below."""
@@ -294,5 +283,5 @@ def repeated(x: Any, mine: bool, size: int) -> Any:
 
 
 def swapped(x: Any) -> Any:
-    """An array with its first two axes swapped: the examples of a batch and the steps of a scan."""
+    """An array with the examples of a batch and the steps of a scan swapped."""
     return namespace(x).moveaxis(x, 0, 1)

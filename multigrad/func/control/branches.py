@@ -13,43 +13,26 @@ from typing import Any
 
 from ... import observe, tree
 from ...core.element import SCALARS, Library, is_array
-from ...core.level import Layer
 from ...core.tensor import element_of
-from ...custom.definition import Applied, new_ctx_class
-from ...custom.function import Application
-from ...layers.batched import Batched
+from ...custom.definition import new_ctx_class
 from ...layers.constants import Constants
-from ...layers.dual import Dual
 from ...tracebacks import entry
 from ..variables import Args, R
-from .arguments import TreeArgument, finished, form, goes_to, library_of
-from .bodies import (
-    Body,
-    Pulled,
-    cut,
-    filled,
-    of_batch,
-    pushed,
-    repeated,
-    spread,
-    still,
-    there,
-    zeros,
+from .arguments import (
+    Results,
+    TreeArgument,
+    described,
+    differs,
+    finished,
+    form,
+    goes_to,
+    integer,
+    known,
+    library_of,
 )
-from .captured import Late, Traced
-from .looping import (
-    Looped,
-    apply,
-    batched,
-    batches_at,
-    dual,
-    inside,
-    recorded_by,
-    tangents_at,
-    unrecorded,
-)
-from .scanning import doubled, halved
-from .unknown import differs, known
+from .bodies import Body, Pulled, chosen, cut, filled, spread, there
+from .captured import Traced, applied
+from .looping import Counts, Looped, apply, recorded_by, unrecorded
 
 Function = Callable[..., Any]
 
@@ -98,34 +81,19 @@ def switch(index: Any, branches: Sequence[Callable[[*Args], R]], *operands: *Arg
             "switch: branches must be a list or a tuple of at least one function, not "
             f"{tree.shown(branches)}"
         )
-    index = observe.stand_in(index)
-    if type(index) is not int and (
-        not is_array(index)
-        or tuple(index.shape)
-        or element_of(index).floating
-        or element_of(index).bool
-    ):
-        told = f"an array of {form(index)}" if is_array(index) else f"a {type(index).__name__}"
-        raise TypeError(f"switch: index must be an int or an integer array of shape (), not {told}")
-    out: R = _chosen(
-        "switch", index, list(branches), [f"branch {i}" for i in range(len(branches))], operands
-    )
+    index = integer(index, "switch: index")
+    names = [f"branch {i}" for i in range(len(branches))]
+    out: R = _chosen("switch", index, list(branches), names, operands)
     return out
 
 
 def _predicate(pred: Any) -> Any:
     """The predicate as an index: an int, or a boolean array."""
-    pred = observe.stand_in(pred)
+    pred = observe.passed(pred)
     if type(pred) in SCALARS:
         return int(bool(pred))
-    if not is_array(pred):
-        raise TypeError(
-            f"cond: pred must be a bool or an array of shape (), not a {type(pred).__name__}"
-        )
-    if tuple(pred.shape):
-        raise TypeError(
-            f"cond: pred must be a bool or an array of shape (), not an array of {form(pred)}"
-        )
+    if not is_array(pred) or tuple(pred.shape):
+        raise TypeError(f"cond: pred must be a bool or an array of shape (), not {described(pred)}")
     return pred if element_of(pred).bool else pred != 0
 
 
@@ -136,11 +104,11 @@ def _chosen(
         if not callable(function):
             raise TypeError(f"{name}: {what} must be a function, not {type(function).__name__}")
     leaves = tree.leaves(operands)
-    raw = not any(isinstance(x, Layer) for x in (leaves if any(map(is_array, leaves)) else [index]))
-    given = Constants(x for x in leaves if is_array(x)).of(operands)
+    raw = not tree.has_layer(leaves if any(map(is_array, leaves)) else [index])
     if type(index) is int or known(index):
         at = index if type(index) is int else bool(index) if element_of(index).bool else int(index)
-        output = functions[min(max(at, 0), len(functions) - 1)](*given)
+        arguments = Constants(x for x in leaves if is_array(x)).of(operands)
+        output = functions[min(max(at, 0), len(functions) - 1)](*arguments)
     else:
         library = library_of(name, [index], leaves)
         args = TreeArgument(operands)
@@ -158,14 +126,14 @@ def _chosen(
 
 
 def _same(
-    outputs: Sequence[Any], traced: Sequence[Traced], name: str, library: Library
+    outputs: Sequence[Results], traced: Sequence[Traced], name: str, library: Library
 ) -> tuple[tree.Structure, list[list[Any]]]:
     """The structure of the results of several functions, and their leaves, which must match."""
-    first = TreeArgument(outputs[0])
+    first = TreeArgument(tree.built(outputs[0][1], outputs[0][0]))
     rows: list[list[Any]] = []
-    for output, function in zip(outputs, traced, strict=True):
+    for (leaves, structure), function in zip(outputs, traced, strict=True):
         try:
-            leaves = tree.fitted(first.structure, output)
+            leaves = tree.fitted(first.structure, tree.built(structure, leaves))
         except ValueError as error:
             raise TypeError(f"{_differs(name, function, traced[0])}: {error}") from None
         for i, x in enumerate(leaves):
@@ -206,15 +174,13 @@ def _as_arrays(column: Sequence[Any], library: Library) -> list[Any]:
     like = next((x for x in column if is_array(x)), None)
     if like is None:
         like = library.xp.asarray(sum(numbers) if bool not in map(type, numbers) else numbers[0])
-
-    def made(x: Any) -> Any:
-        return (
-            library.xp.asarray(x, dtype=like.dtype)
-            if goes_to(x, element_of(like))
-            else library.xp.asarray(x)
-        )
-
-    return [made(x) if type(x) in SCALARS else x for x in column]
+    elem = element_of(like)
+    return [
+        library.xp.asarray(x, dtype=elem.dtype if goes_to(x, elem) else None)
+        if type(x) in SCALARS
+        else x
+        for x in column
+    ]
 
 
 def _selected(
@@ -222,16 +188,11 @@ def _selected(
 ) -> Any:
     """The result of the chosen function for each example, from the results of all functions."""
     structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
-    chosen = results[0] if not element_of(index).bool else None
-    if chosen is None:
-        return tree.built(
-            structure, [library.bound.where(index, x, y) for y, x in zip(*results, strict=True)]
-        )
+    selected = results[0]
     for i, leaves in enumerate(results[1:], 1):
-        chosen = [
-            library.bound.where(index >= i, x, y) for x, y in zip(leaves, chosen, strict=True)
-        ]
-    return tree.built(structure, chosen)
+        later = index if element_of(index).bool else index >= i
+        selected = [library.bound.where(later, x, y) for x, y in zip(leaves, selected, strict=True)]
+    return tree.built(structure, selected)
 
 
 def _staged(
@@ -244,45 +205,45 @@ def _staged(
     structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
     places = [i for i, x in enumerate(args.leaves) if is_array(x)]
 
-    def body_of(function: Traced, number: int) -> Body:
+    def body_of(function: Traced, start: int) -> Body:
         def body(consts: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-            start = sum(len(f.consts) for f in traced[:number])
             leaves = list(args.leaves)
             for i, x in zip(places, arrays, strict=True):
                 leaves[i] = x
-            output = function(consts[start : start + len(function.consts)], leaves)
-            outs = zip(tree.leaves(output), results[0], strict=True)
+            outs, _ = function(consts[start : start + len(function.consts)], leaves)
             return [
                 library.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x
-                for x, like in outs
+                for x, like in zip(outs, results[0], strict=True)
             ]
 
         return body
 
-    while True:
-        consts = [x for f in traced for x in f.consts]
-        rule = Selection(
-            [body_of(f, i) for i, f in enumerate(traced)], len(consts), len(results[0])
-        )
-        try:
-            return tree.built(
-                structure, apply(rule, [index, *consts, *[args.leaves[i] for i in places]])
-            )
-        except Late as late:
-            late.traced.late(late)
+    def made() -> tuple[Selection, list[Any]]:
+        consts = [index]
+        bodies = []
+        for function in traced:
+            bodies.append(body_of(function, len(consts)))
+            consts += function.consts
+        counts = Counts(len(consts), 0, len(places), len(results[0]))
+        return Selection(bodies, counts), [*consts, *[args.leaves[i] for i in places]]
+
+    return tree.built(structure, applied(traced, made))
 
 
 class Selection(Looped):
     """The choice of a body by an index whose value is unknown.
 
-    The index is the same for all examples of any batch.
+    The index is the first of the constants. It is the same for all examples of any batch.
     """
 
     __name__ = "switch"
     _backward_cls = new_ctx_class("switch")
 
-    def __init__(self, bodies: Sequence[Body], consts: int, outs: int) -> None:
-        self.bodies, self.consts, self.outs = bodies, consts, outs
+    def __init__(self, bodies: Sequence[Body], counts: Counts) -> None:
+        self.bodies, self.counts = bodies, counts
+
+    def derived(self, step: object, bodies: list[Body], counts: Counts) -> Selection:
+        return Selection(bodies, counts)
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         super().setup_context(ctx, inputs, output)
@@ -292,94 +253,21 @@ class Selection(Looped):
         # imported late, since it needs multigrad.extend
         from . import stepping
 
-        return stepping.switch(self, flat[0], *cut(flat[1:], self.consts))
-
-    def at_dual(self, application: Application, values: Sequence[Any], top: Dual) -> Applied:
-        (index, *inner), (_, *tangents) = tangents_at(values, top)
-        consts, args = cut(inner, self.consts)
-        moving = cut([t is not None for t in tangents], self.consts)
-        out = [False] * self.outs
-        for body in self.bodies:
-            moved_out = pushed(body, still(consts), still(args), still(tangents))[1]
-            out = [a or t is not None for a, t in zip(out, moved_out, strict=True)]
-
-        def moved(body: Body) -> Body:
-            def both(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-                pairs = halved(consts, moving[0]), halved(args, moving[1])
-                outs, moved_out = pushed(
-                    body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]]
-                )
-                return doubled(
-                    outs,
-                    [
-                        (zeros(x) if t is None else t) if flag else None
-                        for x, t, flag in zip(outs, moved_out, out, strict=True)
-                    ],
-                )
-
-            return both
-
-        rule = Selection(
-            [moved(body) for body in self.bodies],
-            self.consts + sum(moving[0]),
-            self.outs + sum(out),
-        )
-        t_consts, t_args = cut(tangents, self.consts)
-        outs = inside(
-            application, rule, [index, *doubled(consts, t_consts), *doubled(args, t_args)]
-        )
-        return Applied(
-            tuple([dual(x, t, top) for x, t in zip(*halved(outs, out), strict=True)]), None
-        )
-
-    def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
-        (index, *inner), (_, *own) = batches_at(values, top)
-        size = top._array.shape[0]
-        consts, args = cut(inner, self.consts)
-        out = [False] * self.outs
-        for body in self.bodies:
-            out = [
-                a or b
-                for a, b in zip(
-                    out, of_batch(body, still(consts), still(args), own)[1], strict=True
-                )
-            ]
-
-        def of_all(body: Body) -> Body:
-            def called(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-                outs, mine_out = of_batch(body, consts, args, own)
-                return [
-                    repeated(x, mine, size) if flag else x
-                    for x, mine, flag in zip(outs, mine_out, out, strict=True)
-                ]
-
-            return called
-
-        outs = inside(
-            application,
-            Selection([of_all(body) for body in self.bodies], self.consts, self.outs),
-            [index, *inner],
-        )
-        return Applied(
-            tuple([batched(x, flag, top) for x, flag in zip(outs, out, strict=True)]), None
-        )
+        return stepping.switch(self, *cut(flat, self.counts.consts))
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        (index, *inner), (_, *need) = map(unrecorded, ctx.saved_tensors), ctx.needs_input_grad
-        given = [g is not None for g in grads]
-        n, level = len(inner) - self.consts, recorded_by(ctx)
+        need, level = ctx.needs_input_grad, recorded_by(ctx)
+        have = [g is not None for g in grads]
 
         def pulled(body: Body) -> Body:
             def back(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-                args, g = cut(args, n)
-                gradients = Pulled(body, consts, args, need, level).gradients(spread(g, given))
-                values = [x for x, want in zip([*consts, *args], need, strict=True) if want]
-                return filled([t for t, want in zip(gradients, need, strict=True) if want], values)
+                args, g = cut(args, self.counts.xs)
+                gradients = Pulled(body, consts, args, need, level).gradients(spread(g, have))
+                return filled(chosen(gradients, need), chosen([*consts, *args], need))
 
             return back
 
-        outs = apply(
-            Selection([pulled(body) for body in self.bodies], self.consts, sum(need)),
-            [index, *inner, *there(grads)],
-        )
-        return (None, *spread(outs, need))
+        cotangents = there(grads)
+        counts = Counts(self.counts.consts, 0, self.counts.xs + len(cotangents), sum(need))
+        rule = Selection([pulled(body) for body in self.bodies], counts)
+        return tuple(spread(apply(rule, [*map(unrecorded, ctx.saved_tensors), *cotangents]), need))

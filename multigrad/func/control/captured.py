@@ -2,26 +2,27 @@
 
 The body of a loop may capture arrays from outside. If these are differentiated or batched at any
 level, the loop needs them as arguments. So each value that the body passes to an operation goes
-through an observer of this module (`observe.Observer.exchange`), which replaces an array from
-outside by another one. In the first call, which finds the captured arrays, the replacement is the
+through `_Body.exchange`, which replaces an array from outside by another one (see
+`observe.enter_body`). In the first call, which finds the captured arrays, the replacement is the
 same array as a constant of the body's level. In later calls it is the argument that the body is
 called with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ... import observe, tree
-from ...core.element import SCALARS, is_array
+from ...core.element import SCALARS, by_type, is_array
 from ...core.graph import AccumulateGrad
 from ...core.level import BASE, Guest, Layer, Several, Switch, own_switch, running
 from ...core.tensor import Tensor, strip, wrap_in
 from ...errors import GradientError, kind
 from ...observe import Call, Observer
-from .arguments import with_arrays
-from .bodies import Pull, level_of
+from .arguments import Results, with_arrays
+from .bodies import PassMode, level_of
+from .looping import Looped, apply
 
 Function = Callable[..., Any]
 MANY = 1000
@@ -50,22 +51,25 @@ class Late(GradientError):
 class Traced:
     """A user's function of trees, called with lists.
 
-    name      its name in messages
-    home      the grad mode that no_grad in the function switches, where the loop is called
-    homes     the grad modes of the levels that the loop belongs to, outside of passes
-    captured  the arrays from outside that it uses
-    consts    the value of each captured array where the loop is called
+    name       its name in messages
+    structure  that of its arguments, and `flat`: whether each of them is a leaf
+    homes      the grad modes that no_grad in the function switches: those of the level where the
+               loop is called
+    levels     the grad modes of the levels that the loop belongs to, outside of passes
+    captured   the arrays from outside that it uses
+    consts     the value of each captured array where the loop is called
     """
 
-    def __init__(self, name: str, function: Function, given: tree.Structure) -> None:
-        self.name, self.function, self.given = name, function, given
+    def __init__(self, name: str, function: Function, structure: tree.Structure) -> None:
+        self.name, self.function, self.structure = name, function, structure
+        self.flat = not any(child.kind for child in structure.children)
         self.captured: list[Layer] = []
         self.consts: list[Any] = []
-        self.home = own_switch()
-        homes = self.home if type(self.home) is Several else (self.home,)
-        self.homes = set(map(level_of, homes))
+        home = own_switch()
+        self.homes: tuple[Switch, ...] = home if isinstance(home, Several) else (home,)
+        self.levels = set(map(level_of, self.homes))
 
-    def discover(self, args: Sequence[Any]) -> Any:
+    def discover(self, args: Sequence[Any]) -> Results:
         """Call the function to find the arrays that it captures.
 
         Returns its result, which consists of constants of a finished level. Numbers among its
@@ -73,11 +77,11 @@ class Traced:
         the function needs arrays there, it is called again with arrays of the dtype of the others.
         """
         try:
-            return self._called((), args, True)
+            return self((), args, True)
         except (TypeError, AttributeError):
             if not any(type(x) in SCALARS for x in args):
                 raise
-        return self._called((), with_arrays(args), True)
+        return self((), with_arrays(args), True)
 
     def add(self, x: Layer, value: Any) -> None:
         if len(self.captured) == MANY:
@@ -88,106 +92,108 @@ class Traced:
         self.captured.append(x)
         self.consts.append(value)
 
-    def late(self, error: Late) -> None:
-        """Add another captured array.
-
-        Raises the error again if it belongs to another function.
-        """
-        if error.traced is not self:
-            raise error
-        self.add(error.x, observe.stand_in(error.x))
-
-    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> Any:
-        """The result of the function, as a tree.
+    def __call__(
+        self, consts: Sequence[Any], args: Sequence[Any], discovering: bool = False
+    ) -> Results:
+        """The result of the function.
 
         consts  the values that replace the captured arrays
         args    the leaves of its arguments
         """
-        return self._called(consts, args, False)
+        run = Guest(self.name, Several(self._modes()))
+        return run.call(self._run, _Body(self, run, consts, discovering), args)
 
-    def _called(self, consts: Sequence[Any], args: Sequence[Any], discovering: bool) -> Any:
-        run = Guest(self.name, Several((Switch(), *self._modes())))
-        return run.call(self._run, run, consts, args, discovering)
-
-    def _modes(self) -> Iterator[Switch]:
-        """The grad modes that no_grad in the function switches.
+    def _modes(self) -> list[Switch]:
+        """The grad modes that no_grad in the function switches, after one of its own.
 
         In passes these are the grad modes of the level that it was called in, without those of
         lower levels.
         """
-        around = running()
-        if not isinstance(around, Pull):
-            yield own_switch()
-        homes = self.home if type(self.home) is Several else (self.home,)
-        while around is not None:
-            if isinstance(around, Pull) and around.level in homes:
-                yield around.grad_mode
-            around = around.outer
+        run = running()
+        modes = [Switch()]
+        mode = BASE if run is None else run.grad_mode
+        if not isinstance(mode, PassMode):
+            modes.append(mode)
+        while run is not None:
+            mode = run.grad_mode
+            if isinstance(mode, PassMode) and mode.level in self.homes:
+                modes.append(mode)
+            run = run.outer
+        return modes
 
-    def _run(
-        self, run: Guest, consts: Sequence[Any], args: Sequence[Any], discovering: bool
-    ) -> Any:
-        seen = _Capturing(self, run, consts, discovering)
-        given = [seen.own(x) for x in args]
-        observe.put((*(o for o in observe.watching() if o.exchange is None), seen))
-        output = self.function(*tree.built(self.given, given))
-        return tree.replaced(seen.left, output)
+    def _run(self, body: _Body, args: Sequence[Any]) -> Results:
+        body.around = observe.enter_body(body)
+        arguments = map(body.own, args)
+        output = self.function(*(arguments if self.flat else tree.built(self.structure, arguments)))
+        leaves, structure = tree.flattened(output)
+        return list(map(body.outside, leaves)), structure
 
 
-class _Capturing(Observer):
+def applied(functions: Sequence[Traced], make: Callable[[], tuple[Looped, list[Any]]]) -> list[Any]:
+    """Apply a loop or a branch to its arguments, both made once it is known what is captured."""
+    while True:
+        rule, arguments = make()
+        try:
+            return apply(rule, arguments)
+        except Late as late:
+            if late.traced not in functions:
+                raise
+            late.traced.add(late.x, observe.passed(late.x))
+
+
+class _Body(Observer):
     """Replaces arrays from outside by arrays of the body's level, and refuses writes to the former.
 
-    known    by the id of an array from outside, its replacement, and the replacement as a constant
-             of this level once it was used
-    around   the `exchange` of an enclosing loop
-    guarded  the arguments, which the body must not write to
+    constants  by the id of an array from outside, its replacement, and the replacement as a
+               constant of this level once it was used
+    around     the `_Body` of an enclosing loop
+    guarded    the arguments, which the body must not write to
     """
-
-    events = frozenset({observe.OPERATION, observe.WRITE})
-    whole = True
 
     def __init__(
         self, traced: Traced, run: Guest, consts: Sequence[Any], discovering: bool
     ) -> None:
         self.traced, self.run, self.discovering = traced, run, discovering
         self.level = run.own_level
-        self.known: dict[int, tuple[Any, Any]] = {
-            id(x): (value, None) for x, value in zip(traced.captured, consts, strict=False)
-        }
+        self.constants: dict[int, tuple[Any, Any]] = {}
+        for x, value in zip(traced.captured, consts, strict=False):
+            self.constants[id(x)] = value, None
         self.guarded: list[Any] = []
-        mode = observe.gate.get()
-        self.around = None if mode is True else mode.watch.exchange
+        self.around: Any = None
 
     def own(self, x: Any) -> Any:
         """A value as a constant of this level."""
-        if not is_array(x):
-            return x
         if isinstance(x, Layer):
             x._check()
             x = x._frozen()
-        t = wrap_in(self.run, self.run.own_level, x)
+        elif by_type.get(type(x)) is None and not is_array(x):
+            return x
+        t = wrap_in(self.run, self.level, x)
         self.guarded.append(t)
         return t
 
     def exchange(self, x: Any) -> Any:
+        if isinstance(x, Layer):
+            return x if x._elem.level >= self.level else self._replacement(x)
         cls = type(x)
         if cls is tuple or cls is list:
-            return cls([self.exchange(y) for y in x])
-        if not isinstance(x, Layer) or x._level >= self.level:
-            return x
-        at = self.known.get(id(x))
+            return cls(map(self.exchange, x))
+        return x
+
+    def _replacement(self, x: Layer) -> Any:
+        at = self.constants.get(id(x))
         if at is None:
             if x._level == 1 and isinstance(x, Tensor) and x._node is None:
                 return x  # a constant
             if not self.discovering:
                 raise Late(self.traced, x)
-            value = x if self.around is None else self.around(x)
+            value = x if self.around is None else self.around.exchange(x)
             self.traced.add(x, value)
             at = value, None
         value, own = at
         if own is None:
             own = self.own(value)
-            self.known[id(x)] = value, own
+            self.constants[id(x)] = value, own
         return own
 
     def convert(self, name: str, method: Function, x: Any, *args: Any, **kw: Any) -> Any:
@@ -198,7 +204,7 @@ class _Capturing(Observer):
         """
         own = self.exchange(x)
         if getattr(own, "_run", None) is not self.run:
-            return observe.as_given(method, own, *args, **kw)
+            return observe.internally(method, own, *args, **kw)
         if name == "detach_" and isinstance(own._array, Layer):
             raise GradientError(
                 f"{self.traced.name} must not detach an array in place, since each pass calls it "
@@ -212,7 +218,7 @@ class _Capturing(Observer):
             return own
         if name == "array" and isinstance(own._array, Layer):
             if not isinstance(x, Tensor):
-                observe.as_given(method, x)  # raises for most layers, and says why
+                observe.internally(method, x)  # raises for most layers, and says why
                 raise GradientError(
                     f"{self.traced.name} must not take the array of a {kind(x)} from outside: "
                     "each pass calls it with another layer. Call detach()"
@@ -221,13 +227,13 @@ class _Capturing(Observer):
         if not isinstance(x, Tensor):  # the replacement is of another class
             method = getattr(type(own), name, method)
             method = method.fget if isinstance(method, property) else method  # type: ignore[assignment]
-        return observe.as_given(method, own, *args, **kw)
+        return observe.internally(method, own, *args, **kw)
 
     def _detached(self, x: Any, own: Tensor) -> Any:
         """The value of `own`, which replaces `x`, without the level that `x` belongs to."""
-        run, homes = x._run, self.traced.homes
+        run, levels = x._run, self.traced.levels
         mode = BASE if run is None else level_of(run.grad_mode)
-        modes = homes if isinstance(run, Guest) or mode in homes else {mode}
+        modes = levels if isinstance(run, Guest) or mode in levels else {mode}
         own._look()
         value = own._array
         while isinstance(value, Tensor) and _is_at(value, modes):
@@ -236,29 +242,27 @@ class _Capturing(Observer):
         return value
 
     def begin(self, call: Call) -> None:
-        if call.kind != observe.WRITE:
-            return
         target = call.args[0]
         while target._view is not None:
             target = target._view[0]
-        if target._level < self.run.own_level:
-            self._refuse(call, "an array from outside")
-        if any(target is x for x in self.guarded):
-            self._refuse(call, "an argument or a captured array")
+        what = None
+        if target._level < self.level:
+            what = "an array from outside"
+        elif any(target is x for x in self.guarded):
+            what = "an argument or a captured array"
+        if what is not None:
+            raise GradientError(
+                f"{self.traced.name} must not write to {what}, but {call.name} does. Compute a new "
+                "array, or write to a clone()"
+            )
 
-    def _refuse(self, call: Call, what: str) -> NoReturn:
-        raise GradientError(
-            f"{self.traced.name} must not write to {what}, but {call.name} does. Compute a new "
-            "array, or write to a clone()"
-        )
-
-    def left(self, x: Any) -> Any:
+    def outside(self, x: Any) -> Any:
         """A leaf of the result without this level."""
         x = self.exchange(x)
-        while isinstance(x, Layer) and getattr(x, "_run", None) is self.run:
+        while isinstance(x, Layer) and x._elem.run is self.run:
             x._check()
             x = x._array
-        return strip(x)
+        return strip(x) if isinstance(x, Layer) else x
 
 
 def _is_at(x: Tensor, modes: set[Switch]) -> bool:

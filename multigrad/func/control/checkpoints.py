@@ -70,15 +70,6 @@ def split(length: int, s: int) -> int:
     return min(_reach(s, r - 1), length - _reach(s - 1, r - 1))
 
 
-def least_steps(length: int, s: int) -> int:
-    """The number of forward steps that the schedule takes, besides the steps of the way back.
-
-    See Griewank and Walther, equation (2).
-    """
-    r = _repetitions(length, s)
-    return r * length - comb(s + r, r - 1) if r else 0
-
-
 def positions(checkpoint: Checkpoint, length: int) -> Sequence[int]:
     """The steps before which the loop keeps the carry, in order: a range, or a short list."""
     if checkpoint in ("step", None):

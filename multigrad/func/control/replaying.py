@@ -21,7 +21,7 @@ from ... import locks, observe
 from ...compiling.checks import HiddenStateError, same_arrays
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
-from ...core.element import Library, is_array
+from ...core.element import Library
 from ...core.level import Layer, innermost
 from ...core.tensor import strip
 from ...program import Call, Missed, Program, Torn, Write, memory_of, run_at
@@ -50,117 +50,110 @@ def records(library: Library, steps: int) -> bool:
 class Stepper:
     """A body as a loop calls it, on raw arrays or on layers that record the loop.
 
-    sums     how many of its last results are terms of sums
-    doubted  whether it has not been called before, so that it may depend on hidden state
+    sums      how many of its last results are terms of sums
+    doubted   whether it has not been called before, so that it may depend on hidden state
+    expected  the results of its first call, if the same was called before
     """
 
     def __init__(
-        self, body: Body, library: Library, sums: int, recording: bool, doubted: bool = False
+        self,
+        body: Body,
+        library: Library,
+        sums: int,
+        recording: bool,
+        doubted: bool = False,
+        expected: Sequence[Any] | None = None,
     ) -> None:
         self.body, self.library, self.sums, self.doubted = body, library, sums, doubted
         self.recording = recording
         self.checks = True
+        self.expected = expected
         self.variants: list[_Variant] = []
         self.new: _Variant | None = None
         self.last: Callable[..., Any] | None = None  # what ran the last program
 
     def plain(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """Call the body itself."""
-        return [
-            strip(x) if is_array(x) else self.library.xp.asarray(x) for x in self.body(consts, args)
-        ]
+        return list(map(strip, self.body(consts, args)))
 
     def twice(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """Call the body itself; the first time call it twice, since a pass will call it again."""
+        """Call the body itself; the first time compare it with another call.
+
+        A pass will call it again.
+        """
         outs = self.plain(consts, args)
         if self.checks and self.doubted:
-            self._check(outs, self.plain(consts, args))
+            if self.expected is None:
+                self._check(outs, self.plain(consts, args))
+            else:
+                self._check(outs, list(map(innermost, self.expected)))
+                self.expected = None
         return outs
 
-    # With new arrays as results
+    def __call__(
+        self, consts: Sequence[Any], args: Sequence[Any], targets: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Take a step, and return its results.
 
-    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        given = [*consts, *args]
-        for variant in self.variants if self.recording else ():
-            try:
-                outs = variant(given)
-            except Missed:
-                continue
-            except Exception:  # the body itself raises the right error
-                break
-            self._use(variant)
-            if self.checks:
-                self._check(outs, self.plain(consts, args))
-            return outs
-        else:
-            outs = self.recorded(consts, args)
-            if self.new is not None:
-                self.bind(None)
-            return outs
-        return self.twice(consts, args)
-
-    # In place
-
-    def into(self, targets: Sequence[Any], consts: Sequence[Any], args: Sequence[Any]) -> None:
-        """Write the results of a step to `targets`, or add them there."""
-        if self.last is not None:
+        If there are `targets`, write the results there instead, and add the terms of sums.
+        """
+        if self.last is not None and targets is not None:
             try:
                 self.last(*consts, *args, *targets)
-                return
+                return []
             except Torn as torn:
                 raise torn.error from None
             except Exception:  # a guard missed, or an error, which the code below raises again
                 self.last = None
-        given = [*consts, *args]
+        failed = False
         for variant in self.variants if self.recording else ():
             if self.checks:
                 expected = self.plain(consts, args)
-                before = [self.library.xp.asarray(x, copy=True) for x in self._totals(targets)]
+                before = self._totals(targets)
             try:
-                variant(given, targets)
+                outs = variant([*consts, *args], targets or ())
             except Missed:
                 continue
             except Torn as torn:
                 raise torn.error from None
-            except Exception:
+            except Exception:  # the body itself raises the right error
+                failed = True
                 break
-            self._use(variant)
+            if self.variants[0] is not variant:  # try it first at the next step
+                self.variants.remove(variant)
+                self.variants.insert(0, variant)
             if self.checks:
-                n = len(targets) - self.sums
-                self._check(
-                    targets,
-                    [*expected[:n], *[a + b for a, b in zip(before, expected[n:], strict=True)]],
-                )
-            self.last = run_at(variant.run, (*given, *targets))
-            return
-        else:
-            self.store(targets, self.recorded(consts, args))
-            if self.new is not None:
-                self.bind(targets)
-            return
-        self.store(targets, self.twice(consts, args))
+                n = len(expected) - len(before)
+                expected[n:] = [a + b for a, b in zip(before, expected[n:], strict=True)]
+                self._check(outs if targets is None else targets, expected)
+            if targets is not None:
+                self.last = run_at(variant.run, (*consts, *args, *targets))
+            return outs
+        outs = self.twice(consts, args) if failed else self.recorded(consts, args)
+        if targets is not None:
+            self.store(targets, outs)
+        if self.new is not None:
+            self.bind(targets)
+        return outs
 
-    def _totals(self, targets: Sequence[Any]) -> Sequence[Any]:
-        return targets[len(targets) - self.sums :]
+    def _totals(self, targets: Sequence[Any] | None) -> list[Any]:
+        """Copies of the sums before a step."""
+        if targets is None:
+            return []
+        totals = targets[len(targets) - self.sums :]
+        return [self.library.xp.asarray(x, copy=True) for x in totals]
 
     def store(self, targets: Sequence[Any], outs: Sequence[Any]) -> None:
         """Write results to their final places, and add the terms of sums."""
         library, n = self.library, len(targets) - self.sums
-        outs = [
-            library.xp.asarray(x, copy=True) if any(x is y for y in targets) else x for x in outs
-        ]
+        places = set(map(id, targets))
+        outs = [library.xp.asarray(x, copy=True) if id(x) in places else x for x in outs]
         for i, (target, x) in enumerate(zip(targets, outs, strict=True)):
             if tuple(target.shape) != tuple(x.shape) or target.dtype != x.dtype:
                 raise other_form(x, target)
             library.write(library.xp, target, x if i < n else target + x)
 
     # Programs
-
-    def _use(self, variant: _Variant) -> None:
-        """Try this program first at the next step."""
-        if self.variants[0] is not variant:
-            self.variants.remove(variant)
-            self.variants.insert(0, variant)
 
     def _check(self, outs: Sequence[Any], expected: Sequence[Any]) -> None:
         self.checks = False
@@ -179,10 +172,12 @@ class Stepper:
         """
         self.recording = self.recording and len(self.variants) < MOST
         if not self.recording:
-            return self.twice(consts, args)
+            doubted = self.checks and self.doubted
+            return self.twice(consts, args) if doubted else self.plain(consts, args)
         try:
             self.new = _Variant(self, consts, args)
             if self.new.recording.unkept is None:
+                self.expected = None  # the second step compares the program with the body
                 return self.new.values
         except Exception:  # the body cannot be recorded, or raises without a recording too
             self.new = None
@@ -224,11 +219,7 @@ class _Variant:
         given = [self.recording.argument(x) for x in (*consts, *args)]
         self.inputs = {x.number: i for i, x in enumerate(given)}
         for x in body(given[:n], given[n:]):
-            x = (
-                strip(self.recording._without_constants(x))
-                if is_array(x)
-                else self.library.xp.asarray(x)
-            )
+            x = strip(self.recording._without_constants(x))
             self.numbers.append(
                 x.number if isinstance(x, Recorded) else self.recording.constant(x, self.library)
             )
@@ -330,7 +321,11 @@ def _key(library: Library, program: Program) -> Any:
 
 def layered(*groups: Sequence[Any]) -> bool:
     """Whether an enclosing transformation records the loop, so that its arrays are layers."""
-    return any(isinstance(x, Layer) for group in groups for x in group)
+    for group in groups:
+        for x in group:
+            if isinstance(x, Layer):
+                return True
+    return False
 
 
 def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:

@@ -7,23 +7,27 @@ from typing import Any, NamedTuple
 
 from ... import tree
 from ...core.element import SCALARS, Library, is_array
-from ...core.level import Layer, innermost
+from ...core.level import innermost
 from ...layers.transforming import returned
 from ...tracebacks import entry
 from .arguments import (
+    Results,
     TreeArgument,
+    arguments_of,
     as_index,
     finished,
     fitted,
     library_in,
     library_of,
+    matching,
     numbers_as_arrays,
+    same,
 )
 from .bodies import first
-from .captured import Late, Traced
+from .captured import Traced, applied
 from .checkpoints import Checkpoint, checked
-from .looping import apply, recorded
-from .scanning import Counts, Scan
+from .looping import Counts, recorded
+from .scanning import Scan
 
 
 @entry
@@ -96,142 +100,136 @@ def looped(
 ) -> tuple[Any, Any]:
     """Run a scan for a public function whose names are `words`."""
     checkpoint = checked(checkpoint, words.name)
-    given, over = TreeArgument(carry), TreeArgument(xs)
-    given.check_arrays(f"{words.name}: {words.carry}", True)
+    state, over = TreeArgument(carry), TreeArgument(xs)
+    state.check_arrays(f"{words.name}: {words.carry}", True)
     over.check_arrays(f"{words.name}: xs", False)
     n = _length(over, length)
-    library = library_in(words.name, given.leaves, over.leaves)
-    raw = not any(isinstance(x, Layer) for x in (*given.leaves, *over.leaves))
-    body_of = _Body(words, body, given, over)
-    outs = body_of.traced.discover([*given.leaves, *first(over.leaves, n)])
-    results = body_of.leaves(outs)
-    library = body_of.library = library or library_of(words.name, results)
-    numbers_as_arrays(given, results, library)
-    count = len(given.leaves)
+    library = library_in(words.name, state.leaves, over.leaves)
+    raw = not (tree.has_layer(state.leaves) or tree.has_layer(over.leaves))
+    types = set(map(type, state.leaves))
+    step = _Step(words, body, state, over)
+    traced, count = step.traced, len(state.leaves)
+    results = step.leaves(traced.discover([*state.leaves, *first(over.leaves, n, reverse)]))
+    library = step.library = library or library_of(words.name, results)
+    numbers_as_arrays(state, results, library)
     if (
         checkpoint is None
         and n
-        and any(map(recorded, (*body_of.traced.consts, *given.leaves, *over.leaves)))
-        and not _traced(library, given, over)
-    ):
-        return _step_by_step(body_of, given, over, range(n)[::-1] if reverse else range(n), library)
-    while True:
-        traced = body_of.traced
-        rule = Scan(
-            body_of,
-            Counts(len(traced.consts), count, len(over.leaves), body_of.results, 0),
-            n,
-            reverse,
-            checkpoint,
-            body_of.what,
+        and any(map(recorded, (*traced.consts, *state.leaves, *over.leaves)))
+        # a program that the library traces does not grow with the number of steps
+        and library.backend.kernel("control")(
+            library.xp, list(map(innermost, (*state.leaves, *over.leaves)))
         )
-        try:
-            outputs = apply(rule, [*traced.consts, *given.leaves, *over.leaves])
-            break
-        except Late as late:
-            traced.late(late)
-    outputs = list(map(finished(raw), outputs))
-    return tree.built(given.structure, outputs[:count]), tree.built(
-        body_of.structure, outputs[count : count + body_of.results]
-    )
+        is None
+    ):
+        return _step_by_step(step, state, over, range(n)[::-1] if reverse else range(n), library)
+    # the values of numbers may differ by the dtype that they get
+    numbers = not types.union(map(type, results)).isdisjoint(SCALARS)
 
+    def made() -> tuple[Scan, list[Any]]:
+        counts = Counts(len(traced.consts), count, len(over.leaves), len(results) - count)
+        rule = Scan(step, counts, n, reverse, checkpoint)
+        rule.expected = None if numbers else results
+        return rule, [*traced.consts, *state.leaves, *over.leaves]
 
-def _traced(library: Library, *groups: TreeArgument) -> bool:
-    """Whether the library traces the program."""
-    arrays = [innermost(x) for group in groups for x in group.leaves]
-    return library.backend.kernel("control")(library.xp, arrays) is not None
+    outs = list(map(finished(raw), applied((traced,), made)[: len(results)]))
+    return tree.built(state.structure, outs[:count]), tree.built(step.structure, outs[count:])
 
 
 def _step_by_step(
-    body: _Body, given: TreeArgument, over: TreeArgument, order: range, library: Library
+    step: _Step, state: TreeArgument, over: TreeArgument, order: range, library: Library
 ) -> tuple[Any, Any]:
     """The loop as a Python loop, which records the operations of each step."""
-    carry: list[Any] = list(map(returned, given.leaves))
+    carry: list[Any] = list(map(returned, state.leaves))
     parts: dict[int, list[Any]] = {}
     for i in order:
-        args = tree.built(body.pair, [*carry, *(returned(x)[i, ...] for x in over.leaves)])
-        outs = body.arrays(body.traced.function(*args))
+        args = [*carry, *(returned(x)[i, ...] for x in over.leaves)]
+        output = step.traced.function(*tree.built(step.traced.structure, args))
+        outs = step.leaves(tree.flattened(output))
         carry, parts[i] = list(map(returned, outs[: len(carry)])), outs[len(carry) :]
-    finish = finished(not any(isinstance(x, Layer) for x in (*given.leaves, *over.leaves)))
+    finish = finished(not (tree.has_layer(state.leaves) or tree.has_layer(over.leaves)))
     ys = [
         library.bound.stack(list(column))
         for column in zip(*(parts[i] for i in sorted(parts)), strict=True)
     ]
-    return tree.built(given.structure, map(finish, carry)), tree.built(
-        body.structure, map(finish, ys)
+    return tree.built(state.structure, map(finish, carry)), tree.built(
+        step.structure, map(finish, ys)
     )
 
 
-class _Body:
+class _Step:
     """The user's body as a function of lists.
 
-    pair       the structure of its two arguments
-    structure  the structure of y
-    results    the number of leaves of y
-    what       the names of these leaves in messages
+    form       the structure of its result, and `structure` that of y
     """
 
-    library: Library
+    library: Library | None = None
     structure: tree.Structure
+    form: tree.Structure | None = None
 
     def __init__(
-        self, words: Words, body: Callable[..., Any], given: TreeArgument, over: TreeArgument
+        self, words: Words, body: Callable[..., Any], state: TreeArgument, over: TreeArgument
     ) -> None:
         if not callable(body):
             raise TypeError(
                 f"{words.name}: {words.body} must be a function, not {type(body).__name__}"
             )
-        self.words = words
-        self.pair = tree.Structure(
-            tree.flattened(())[1].kind, None, (given.structure, over.structure)
+        self.state = state
+        self.problem = f"{words.name}: {words.wrong}"
+        self.traced = Traced(
+            f"{words.body} of {words.name}", body, arguments_of(state.structure, over.structure)
         )
-        self.traced = Traced(f"{words.body} of {words.name}", body, self.pair)
-        self.given = given
-        self.results = 0
-        self.what: list[str] = []
 
-    def leaves(self, output: Any) -> list[Any]:
-        """Check the body's result (carry, y), and return the leaves of carry, then those of y."""
-        if not isinstance(output, tuple) or len(output) != 2:
-            raise TypeError(
-                f"scan: the body must return a tuple (carry, y), but it returned "
-                f"{'an array' if is_array(output) else tree.shown(output)}"
-            )
-        carry = fitted(self.given, output[0], f"{self.words.name}: {self.words.wrong}")
-        named = tree.named_leaves(output[1])
-        for name, y in named:
-            if not is_array(y) and type(y) not in SCALARS:
+    def leaves(self, results: Results) -> list[Any]:
+        """Check the body's result (carry, y), and return the leaves of carry, then those of y.
+
+        Numbers become arrays, once the library is known.
+        """
+        leaves, structure = results
+        if self.form is not None and same(structure, self.form):
+            n = len(self.state.leaves)
+            carry, ys = matching(self.state, leaves[:n], self.problem), leaves[n:]
+        else:
+            output = tree.built(structure, leaves)
+            if not isinstance(output, tuple) or len(output) != 2:
+                raise TypeError(
+                    f"scan: the body must return a tuple (carry, y), but it returned "
+                    f"{'an array' if is_array(output) else tree.shown(output)}"
+                )
+            carry = fitted(self.state, tree.flattened(output[0]), self.problem)
+            ys, y_structure = tree.flattened(output[1])
+            if self.form is None:
+                self.form, self.structure = (
+                    arguments_of(self.state.structure, y_structure),
+                    y_structure,
+                )
+            elif y_structure != self.structure:
+                raise TypeError(
+                    "scan: the body must return y with the same structure at each step, but it "
+                    "returned another structure"
+                )
+        for i, y in enumerate(ys):
+            if type(y) in SCALARS:
+                ys[i] = y if self.library is None else self.library.xp.asarray(y)
+            elif not is_array(y):
+                name = tree.leaf_names(self.structure)[i]
                 raise TypeError(
                     "scan: the body must return arrays as y, but the "
                     f"leaf{f' at {name}' if name else ''} is a {type(y).__name__}"
                 )
-        structure = tree.flattened(output[1])[1]
-        if not hasattr(self, "structure"):
-            self.structure, self.results = structure, len(named)
-            self.what = [f"scan: y{f' at {name}' if name else ''}" for name, _ in named]
-        elif structure != self.structure:
-            raise TypeError(
-                "scan: the body must return y with the same structure at each step, but it "
-                "returned another structure"
-            )
-        return [*carry, *(y for _, y in named)]
-
-    def arrays(self, output: Any) -> list[Any]:
-        """The leaves of the body's result, with arrays in place of numbers."""
-        return [
-            self.library.xp.asarray(x) if type(x) in SCALARS else x for x in self.leaves(output)
-        ]
+        return [*carry, *ys]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        return self.arrays(self.traced(consts, args))
+        return self.leaves(self.traced(consts, args))
 
 
 def _length(over: TreeArgument, length: int | None) -> int:
     """The number of steps."""
     if length is not None:
-        given, length = length, as_index(length, 0)
-        if length is None:
-            raise ValueError(f"scan: length must be an int of at least 0, or None, not {given!r}")
+        steps = as_index(length, 0)
+        if steps is None:
+            raise ValueError(f"scan: length must be an int of at least 0, or None, not {length!r}")
+        length = steps
     for i, x in enumerate(over.leaves):
         if not x.shape:
             raise ValueError(

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.level import innermost
 from ...core.tensor import Tensor, element_of, strip
-from ...custom.definition import Applied, new_ctx_class
-from ...custom.function import Application
+from ...custom.definition import new_ctx_class
 from ...errors import GradientError
-from ...layers.batched import Batched
-from ...layers.dual import Dual
+from ...layers.transforming import namespace
 from .bodies import (
     Body,
     Changed,
@@ -32,57 +30,24 @@ from .bodies import (
     filled,
     first,
     floating,
-    namespace,
-    of_batch,
-    pushed,
-    repeated,
     settled,
     spread,
     still,
-    swapped,
     there,
     zeros,
 )
 from .checkpoints import Checkpoint, backwards, positions
-from .looping import (
-    Looped,
-    apply,
-    batched,
-    batches_at,
-    dual,
-    inside,
-    recorded_by,
-    tangents_at,
-    unrecorded,
-)
-
-
-class Counts(NamedTuple):
-    """The numbers of a scan's arguments and results.
-
-    consts  constants
-    carry   arrays of the carry
-    xs      arrays that it goes over
-    ys      stacked results
-    sums    sums over the steps
-    """
-
-    consts: int
-    carry: int
-    xs: int
-    ys: int
-    sums: int
+from .looping import Counts, Looped, apply, recorded_by, unrecorded
 
 
 class Scan(Looped):
-    """A scan over `length` steps, forwards or backwards.
+    """A scan over `length` steps of a body, forwards or backwards.
 
-    body  body(consts, [*carry, *x]) returns [*carry, *y, *terms of sums]
-    what  the names of y in messages
+    doubted  whether it is the loop itself, as opposed to a part of the way back
     """
 
     __name__ = "scan"
-    doubted = True  # whether it is the loop itself, as opposed to a part of the way back
+    stacked = doubted = True
     _backward_cls = new_ctx_class("scan")
 
     def __init__(
@@ -92,94 +57,28 @@ class Scan(Looped):
         length: int,
         reverse: bool,
         checkpoint: Checkpoint = "step",
-        what: Sequence[str] = (),
     ) -> None:
-        self.body, self.counts, self.reverse, self.checkpoint, self.what = (
-            body,
-            counts,
-            reverse,
-            checkpoint,
-            what,
-        )
+        self.bodies = (body,)
+        self.body, self.counts, self.reverse, self.checkpoint = body, counts, reverse, checkpoint
         self.length = self.steps = length
+
+    def derived(self, step: object, bodies: list[Body], counts: Counts) -> Scan:
+        return Scan(bodies[0], counts, self.length, self.reverse, self.checkpoint)
+
+    def first_slices(self, xs: Sequence[Any]) -> list[Any]:
+        return first(xs, self.length, self.reverse)
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         super().setup_context(ctx, inputs, output)
         consts, _, xs = self.arguments(inputs)
         ctx.save_for_backward(*consts, *xs, *self.results(output)[3])
 
-    def arguments(self, flat: Sequence[Any]) -> list[list[Any]]:
-        """The constants, the carry, and the arrays that it goes over."""
-        return cut(flat, self.counts.consts, self.counts.carry)
-
-    def results(self, flat: Sequence[Any]) -> list[list[Any]]:
-        """The carry, the stacked results, the sums, and the kept carries, if any."""
-        return cut(flat, self.counts.carry, self.counts.ys, self.counts.sums)
-
     def run(self, flat: list[Any]) -> list[Any]:
         # imported late, since it needs multigrad.extend
         from . import stepping
 
-        kept = self.kept if self.saves else None
         consts, carry, xs = self.arguments(flat)
-        return stepping.scan(self, consts, carry, xs, kept)
-
-    def at_dual(self, application: Application, values: Sequence[Any], top: Dual) -> Applied:
-        inner, tangents = tangents_at(values, top)
-        parts, moving = self.arguments(inner), self.arguments(tangents)
-
-        def run(step: _Tangents) -> list[Any]:
-            given = [
-                *doubled(parts[0], moving[0]),
-                *parts[1],
-                *chosen(filled(moving[1], parts[1]), step.own[1]),
-                *doubled(parts[2], moving[2]),
-            ]
-            outs = step.scan.results(inside(application, step.scan, given))[
-                : 4 if self.saves else 3
-            ]
-            return [
-                dual(x, t, top)
-                for part, flags in zip(outs, step.out, strict=False)
-                for x, t in zip(*halved(part, flags), strict=True)
-            ]
-
-        outputs = settled(
-            lambda flags: _Tangents(self, parts, moving, flags),
-            [t is not None for t in moving[1]],
-            run,
-        )
-        return Applied(tuple(outputs), None)
-
-    def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
-        inner, own = batches_at(values, top)
-        size = top._array.shape[0]
-        parts, mine = self.arguments(inner), self.arguments(own)
-        parts[2] = [swapped(x) if own else x for x, own in zip(parts[2], mine[2], strict=True)]
-
-        def run(step: _Batches) -> list[Any]:
-            carry = [
-                repeated(x, own, size) if flag else x
-                for x, own, flag in zip(parts[1], mine[1], step.own[1], strict=True)
-            ]
-            carry, ys, sums, kept = self.results(
-                inside(application, step.scan, [*parts[0], *carry, *parts[2]])
-            )
-            kept = kept if self.saves else []
-            ys = [swapped(x) if flag else x for x, flag in zip(ys, step.out[1], strict=True)]
-            kept = [swapped(x) if flag else x for x, flag in zip(kept, step.own[1], strict=False)]
-            flags = [*step.own[1], *step.out[1], *step.out[2], *step.own[1]]
-            return [
-                batched(x, flag, top)
-                for x, flag in zip([*carry, *ys, *sums, *kept], flags, strict=False)
-            ]
-
-        outputs = settled(
-            lambda flags: _Batches(self, parts, mine, flags, size),
-            list(mine[1]),
-            run,
-        )
-        return Applied(tuple(outputs), None)
+        return stepping.scan(self, consts, carry, xs, self.kept if self.saves else None)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if not self.length:
@@ -210,141 +109,48 @@ class Scan(Looped):
         return self.length - 1 - number if self.reverse else number
 
 
-def doubled(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """The values, followed by those of their tangents that are not None."""
-    return [*values, *there(tangents)]
-
-
-def halved(values: Sequence[Any], flags: Flags) -> tuple[list[Any], list[Any]]:
-    """The inverse of `doubled`, if `flags` says which values have a tangent."""
-    return list(values[: len(flags)]), spread(values[len(flags) :], flags)
-
-
-class _Tangents:
-    """The step of a scan with tangents.
-
-    own  which of its arguments (constants, carry, xs) have a tangent
-    out  which of its results (carry, ys, sums, kept carries) have a tangent
-    """
-
-    def __init__(
-        self, scan: Scan, parts: list[list[Any]], moving: list[list[Any]], flags: Flags
-    ) -> None:
-        self.of, n = scan, scan.counts
-        self.own = [[t is not None for t in moving[0]], flags, [t is not None for t in moving[2]]]
-        self.start = still(parts[0]), [*still(parts[1]), *first(parts[2], scan.length)]
-        self.moving = [
-            *still(moving[0]),
-            *still(spread(chosen(filled(moving[1], parts[1]), flags), flags)),
-            *first(moving[2], scan.length),
-        ]
-        self.out = [flags, [False] * n.ys, [False] * n.sums, flags]
-
-    def look(self, later: Sequence[bool]) -> Flags:
-        n = self.of.counts
-        found = [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
-        out_flags = self.of.results([*found[: n.carry], *either(found[n.carry :], later)])
-        self.out[1:3] = out_flags[1:3]
-        self.flags = [*self.own[1], *out_flags[1], *out_flags[2]]
-        more = map(sum, (*self.own, *out_flags[1:3]))
-        counts = Counts(*[a + b for a, b in zip(n, more, strict=True)])
-        self.scan = Scan(self, counts, self.of.length, self.of.reverse, self.of.checkpoint)
-        return out_flags[0]
-
-    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        carry, xs = cut(args, self.scan.counts.carry)
-        pairs = [
-            halved(values, flags)
-            for values, flags in zip((consts, carry, xs), self.own, strict=True)
-        ]
-        outs, moved = pushed(
-            self.of.body,
-            pairs[0][0],
-            [*pairs[1][0], *pairs[2][0]],
-            [t for _, tangents in pairs for t in tangents],
-        )
-        if any(t is not None and not flag for t, flag in zip(moved, self.flags, strict=True)):
-            raise Changed(self, either(self.flags, [t is not None for t in moved]))
-        moved = [
-            (zeros(x) if t is None else t) if flag else None
-            for x, t, flag in zip(outs, moved, self.flags, strict=True)
-        ]
-        return [
-            x
-            for pair in zip(self.of.results(outs), self.of.results(moved), strict=True)
-            for x in doubled(*pair)
-        ]
-
-
-class _Batches:
-    """The step of a scan on batches.
-
-    `own` and `out` say which of its arguments and results are batches.
-    """
-
-    def __init__(
-        self, scan: Scan, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int
-    ) -> None:
-        self.of, self.size = scan, size
-        self.own = [mine[0], flags, mine[2]]
-        carry = [
-            repeated(x, own, size) if flag else x
-            for x, own, flag in zip(still(parts[1]), mine[1], flags, strict=True)
-        ]
-        self.start = still(parts[0]), [*carry, *first(parts[2], scan.length)]
-        self.scan = Scan(self, scan.counts, scan.length, scan.reverse, scan.checkpoint, scan.what)
-
-    def look(self, later: Sequence[bool]) -> Flags:
-        n = self.of.counts.carry
-        _, found = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1], *self.own[2]])
-        self.out = self.of.results([*found[:n], *either(found[n:], later)])
-        self.flags = [*self.own[1], *self.out[1], *self.out[2]]
-        return self.out[0]
-
-    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        outs, batch_flags = of_batch(
-            self.of.body, consts, args, [*self.own[0], *self.own[1], *self.own[2]]
-        )
-        if any(mine and not flag for mine, flag in zip(batch_flags, self.flags, strict=True)):
-            raise Changed(self, either(self.flags, batch_flags))
-        return [
-            repeated(x, mine, self.size) if flag else x
-            for x, mine, flag in zip(outs, batch_flags, self.flags, strict=True)
-        ]
-
-
 class _Gradients:
     """The step of the way back, from the cotangents after a step to those before it.
 
     The cotangents after a step are those of the carry and of the results of the step.
 
-    active  which arrays of the carry depend on the differentiated values
-    cot     which of these have a cotangent
-    behind  whether the step receives the carry after it, and so need not compute it
+    active   which arrays of the carry depend on the differentiated values
+    cot      which of these have a cotangent
+    has      which results of the step have a cotangent
+    lengths  the numbers of the first parts of its arguments. The second part is the carry after the
+             step, or nothing if the step computes it
     """
 
     def __init__(self, scan: Scan, back: _Back, start: list[Any], flags: Flags) -> None:
-        self.of, self.back = scan, back
+        self.of, self.back, self.start = scan, back, start
         self.active, cot = cut(flags, scan.counts.carry)
         self.cot = [a and b for a, b in zip(self.active, cot, strict=True)]
-        self.flags, self.behind = flags, False
+        self.flags = flags
         self.wanted = [*back.need[0], *self.active, *back.need[2]]
-        self.start = start
+        self.has = [*self.cot, *[g is not None for g in (*back.g[1], *back.g[2])]]
+        self.has_kept = [k is not None for k in chosen(back.g[3], self.cot)]
+        n = scan.counts
+        # the parts of the arguments besides the last one, the cotangents of the kept carries
+        self.lengths = sum(self.cot), 0, n.carry, n.xs, sum(g is not None for g in back.g[1])
 
     def look(self, later: Sequence[bool]) -> Flags:
         back = self.back
+        consts = still(back.consts)
         args = [*still(self.start), *[x[self.of.place(0), ...] for x in still(back.xs)]]
-        p = Pulled(self.of.body, still(back.consts), args, self.wanted, back.level)
-        given = [*self.cot, *[g is not None for g in (*back.g[1], *back.g[2])]]
+        if all(self.flags):  # a step cannot set more of them
+            if 1 in self.of.kept:
+                back.check(self.of.body(consts, args), 1)
+            return self.flags
+        p = Pulled(self.of.body, consts, args, self.wanted, back.level)
         outs = p.values()
         back.check(outs, 1)
         grads = p.gradients(
             [
                 zeros(x) if flag and floating(x) else None
-                for x, flag in zip(outs, given, strict=True)
+                for x, flag in zip(outs, self.has, strict=True)
             ]
         )
-        carry = cut(grads, len(back.consts), len(self.start))[1]
+        carry = cut(grads, len(consts), len(self.start))[1]
         return [*p.depends[: len(self.start)], *[g is not None for g in carry]]
 
     def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -354,35 +160,29 @@ class _Gradients:
         args    [*cotangents of the carry, *carry after the step, *carry before it, *x,
                 *cotangents of y, *cotangents of the kept carries]
         """
-        n, back = self.of.counts, self.back
+        n, need = self.of.counts, self.back.need
         own, g_sums = cut(consts, n.consts)
-        g, behind, carry, x, g_ys, g_kept = cut(
-            args, sum(self.cot), n.carry * self.behind, n.carry, n.xs, len(there(back.g[1]))
-        )
-        p = Pulled(self.of.body, own, [*carry, *x], self.wanted, back.level)
+        g, behind, carry, x, g_ys, g_kept = cut(args, *self.lengths)
+        p = Pulled(self.of.body, own, [*carry, *x], self.wanted, self.back.level)
         if behind:
             _known(p.values(), behind)
-        g_ys, g_sums = (
-            spread(values, [t is not None for t in like])
-            for values, like in ((g_ys, back.g[1]), (g_sums, back.g[2]))
-        )
-        grads = p.gradients([*spread(g, self.cot), *g_ys, *g_sums])
+        grads = p.gradients(spread([*g, *g_ys, *g_sums], self.has))
         by_const, by_carry, by_x = cut(grads, n.consts, n.carry)
         found = [*p.depends[: n.carry], *[t is not None for t in by_carry]]
-        if any(a and not b for a, b in zip(found, [*self.active, *self.cot], strict=True)):
-            raise Changed(self, either(self.flags, found))
+        for flag, expected in zip(found, [*self.active, *self.cot], strict=True):
+            if flag and not expected:
+                raise Changed(self, either(self.flags, found))
         by_carry = chosen(filled(by_carry, carry), self.cot)
         if g_kept:
-            kept = iter(g_kept)
             by_carry = [
-                added(t, next(kept)) if k is not None else t
-                for t, k in zip(by_carry, chosen(back.g[3], self.cot), strict=True)
+                t if k is None else added(t, k)
+                for t, k in zip(by_carry, spread(g_kept, self.has_kept), strict=True)
             ]
         return [
             *by_carry,
             *(carry if behind else ()),
-            *chosen(filled(by_x, x), back.need[2]),
-            *chosen(filled(by_const, own), back.need[0]),
+            *chosen(filled(by_x, x), need[2]),
+            *chosen(filled(by_const, own), need[0]),
         ]
 
 
@@ -531,7 +331,7 @@ class _Back:
             *g_kept,
         ]
         behind = self._behind() if whole else []
-        step.behind = bool(behind)
+        step.lengths = (len(g), len(behind), *step.lengths[2:])
         counts = Counts(
             n.consts + len(g_sums),
             len(g) + len(behind),
@@ -558,14 +358,11 @@ class _Back:
         from .replaying import layered, records
 
         scan = self.of
-        consts, xs, kept = ([_value(x) for x in part] for part in (self.consts, self.xs, self.kept))
-        library = element_of(kept[0]).library if kept else None
-        if (
-            library is None
-            or layered(consts, xs, kept)
-            or not library.mutable
-            or not records(library, scan.length)
-        ):
+        library = element_of(self.kept[0]).library if self.kept else None
+        if library is None or not library.mutable or not records(library, scan.length):
+            return []
+        consts, xs, kept = (list(map(_value, part)) for part in (self.consts, self.xs, self.kept))
+        if layered(consts, xs, kept):
             return []
         last = scan.length - 1
         outs = scan.body(

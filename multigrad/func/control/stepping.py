@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from ...backward.gradients import owned
 from ...core.element import Library
-from ...core.level import Layer
 from ...core.tensor import element_of
 from ...dispatch.creation import default_library
+from ...layers.transforming import namespace
 from .bodies import added
 from .replaying import FEWEST, Stepper, layered, other_form, records
 
@@ -32,133 +33,178 @@ def scan(
 
     Without `kept`, there are no such carries.
     """
-    n, length = rule.counts, rule.length
-    library = library_of_all(consts, carry, xs)
-    around = layered(consts, carry, xs)
-    called = Stepper(
-        rule.body, library, n.sums, records(library, length) and not around, rule.doubted
-    )
-    if not length:
-        return _no_steps(library, called, n, consts, carry, xs, kept)
-    control = (
-        None if around else library.backend.kernel("control")(library.xp, (*consts, *carry, *xs))
-    )
+    loop = _Loop(rule, consts, carry, xs, kept)
+    library = loop.library
+    if not rule.length:
+        return loop.without_steps()
+    control = loop.control((*consts, *carry, *xs))
     if control is not None:
-        return _staged(control, rule, called, library, consts, carry, xs, kept)
-    if (
-        library.mutable
-        and not library.backend.capabilities.lazy
-        and not around
-        and _views(library, xs, carry)
-    ):
-        return _in_place(rule, called, library, consts, carry, xs, kept)
-    return _anew(rule, called, library, consts, carry, xs, kept, around)
+        return loop.staged(control)
+    if library.mutable and not library.backend.capabilities.lazy and not loop.around:
+        x = _room(library, (*carry, *xs)[0], (2,)) if carry or xs else library.xp.empty((2,))
+        if library.shares_memory(library.xp, x[0, ...], x):  # a slice can be written
+            return loop.in_place()
+    return loop.anew()
 
 
-def _in_place(
-    rule: Any,
-    called: Stepper,
-    library: Library,
-    consts: list[Any],
-    carry: list[Any],
-    xs: list[Any],
-    kept: Sequence[int] | None,
-) -> list[Any]:
-    """Take one step after the other, and write each result to its final place.
+class _Loop:
+    """One run of a scan.
 
-    The carry alternates between two places. If it is kept before each step, it moves from one of
-    these places to the next.
+    around  whether an enclosing transformation records the loop
+    every   whether the carry is kept before each step
     """
-    n, length = rule.counts, rule.length
-    every = kept is not None and len(kept) == length
-    stacks = [_room(library, x, (len(kept),)) for x in carry] if kept is not None else []
-    ends = [_room(library, x, ()) for x in carry]
-    spare = [] if every else [_room(library, x, ()) for x in carry]
-    numbers = kept or ()
-    places = range(length)[::-1] if rule.reverse else range(length)
-    # chosen so that the last carry is in `ends`
-    now = [stack[places[0], ...] for stack in stacks] if every else spare if length % 2 else ends
-    for place, x in zip(now, carry, strict=True):
-        library.write(library.xp, place, x)
-    ys: list[Any] = []
-    sums: list[Any] = []
-    for number, at in enumerate(places):
-        if not every and number in numbers:
-            for stack, x in zip(stacks, now, strict=True):
-                library.write(library.xp, stack[rule.kept_at(number), ...], x)
-        args = [*now, *[x[at, ...] for x in xs]]
+
+    def __init__(
+        self,
+        rule: Any,
+        consts: list[Any],
+        carry: list[Any],
+        xs: list[Any],
+        kept: Sequence[int] | None,
+    ) -> None:
+        self.rule, self.consts, self.carry, self.xs, self.kept = rule, consts, carry, xs, kept
+        self.library = library = library_of_all(consts, carry, xs)
+        self.around = layered(consts, carry, xs)
+        self.every = kept is not None and len(kept) == rule.length
+        self.step = Stepper(
+            rule.body,
+            library,
+            rule.counts.sums,
+            records(library, rule.length) and not self.around,
+            rule.doubted,
+            rule.expected,
+        )
+        rule.expected = None
+
+    def control(self, values: Sequence[Any]) -> Any:
+        """The library's own loops, if it traces these values."""
+        kernel = self.library.backend.kernel("control")
+        return None if self.around else kernel(self.library.xp, values)
+
+    def in_place(self) -> list[Any]:
+        """Take one step after the other, and write each result to its final place.
+
+        The carry alternates between two places. If it is kept before each step, it moves from one
+        of these places to the next.
+        """
+        rule, library, step, every = self.rule, self.library, self.step, self.every
+        write, xp = library.write, library.xp
+        n, length, kept = rule.counts, rule.length, self.kept or ()
+        stacks = [] if self.kept is None else [_room(library, x, (len(kept),)) for x in self.carry]
+        ends = [_room(library, x, ()) for x in self.carry]
+        spare = [] if every else [_room(library, x, ()) for x in self.carry]
+        places = range(length)[::-1] if rule.reverse else range(length)
+        # chosen so that the last carry is in `ends`
+        now = spare if length % 2 else ends
         if every:
-            after = (
-                ends
-                if number == length - 1
-                else [stack[places[number + 1], ...] for stack in stacks]
-            )
-        else:
-            after = ends if now is spare else spare
-        if number:
-            called.into([*after, *[y[at, ...] for y in ys], *sums], consts, args)
-        else:
-            outs = called.recorded(consts, args)
-            ys = [_room(library, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
-            sums = [library.xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
-            targets = [*after, *[y[at, ...] for y in ys], *sums]
-            called.store(targets, outs)
-            called.bind(targets)
-            del outs, targets
-        now = after
-    return [*ends, *ys, *sums, *stacks]
+            now = _slices(places[0], stacks)
+        for place, x in zip(now, self.carry, strict=True):
+            write(xp, place, x)
+        ys: list[Any] = []
+        sums: list[Any] = []
+        for number, at in enumerate(places):
+            if not every and number in kept:
+                for stack, x in zip(stacks, now, strict=True):
+                    write(xp, stack[rule.kept_at(number), ...], x)
+            args = [*now, *_slices(at, self.xs)]
+            if not every:
+                after = ends if now is spare else spare
+            elif number == length - 1:
+                after = ends
+            else:
+                after = _slices(places[number + 1], stacks)
+            if number:
+                step(self.consts, args, [*after, *_slices(at, ys), *sums])
+            else:
+                outs = step.recorded(self.consts, args)
+                ys = [_room(library, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
+                sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
+                targets = [*after, *_slices(at, ys), *sums]
+                step.store(targets, outs)
+                step.bind(targets)
+                del outs, targets
+            now = after
+        return [*ends, *ys, *sums, *stacks]
+
+    def anew(self) -> list[Any]:
+        """Take one step after the other, each of which makes new arrays."""
+        rule, step, carry, kept = self.rule, self.step, self.carry, self.kept or ()
+        ys: list[tuple[int, list[Any]]] = []
+        stacks: list[tuple[int, list[Any]]] = []
+        sums: list[Any] = []
+        for number in range(rule.length):
+            at = rule.place(number)
+            if number in kept:
+                stacks.append((rule.kept_at(number), carry))
+            args = [*carry, *_slices(at, self.xs)]
+            if number:
+                outs = step(self.consts, args)
+            else:
+                outs = step.recorded(self.consts, args)
+                control = self.control(outs)
+                if control is not None:  # the body captures traced arrays
+                    return self.staged(control)
+                step.bind(None)
+            carry, y, terms = rule.results(outs)[:3]
+            ys.append((at, y))
+            sums = [added(a, b) for a, b in zip(sums, terms, strict=True)] if sums else terms
+        del args, outs, y
+        return [
+            *_own(carry),
+            *_stacked(self.library, ys),
+            *sums,
+            *(_stacked(self.library, stacks) if self.kept is not None else []),
+        ]
+
+    def without_steps(self) -> list[Any]:
+        """Call the body once on zeros, to determine the form of the results."""
+        xp, carry = self.library.xp, self.carry
+        slices = [xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in self.xs]
+        _, ys, sums, _ = self.rule.results(self.step.plain(self.consts, [*carry, *slices]))
+        empty = [*ys, *(carry if self.kept is not None else ())]
+        stacks = [xp.zeros((0, *x.shape), dtype=x.dtype) for x in empty]
+        zeros = [xp.zeros(tuple(x.shape), dtype=x.dtype) for x in sums]
+        return [*_own(carry[:]), *stacks[: len(ys)], *zeros, *stacks[len(ys) :]]
+
+    def staged(self, control: Any) -> list[Any]:
+        """The library's own scans, one between each two kept carries."""
+        rule, xp, kept, carry = self.rule, self.library.xp, self.kept, self.carry
+        plain = self.step.plain
+        outs = plain(self.consts, [*carry, *[x[rule.place(0), ...] for x in self.xs]])
+        sums = [xp.zeros_like(x) for x in rule.results(outs)[2]]
+
+        def one(state: Any, x: Any) -> Any:
+            carry, sums = state
+            after, ys, terms, _ = rule.results(plain(self.consts, [*carry, *x]))
+            total = [a + b for a, b in zip(sums, terms, strict=True)]
+            return (after, total), [*ys, *(carry if self.every else ())]
+
+        ends = [0, rule.length] if self.every or not kept else [*kept, rule.length]
+        parts: list[tuple[int, list[Any]]] = []
+        stacks: list[list[Any]] = []
+        for start, stop in pairwise(ends):
+            stacks.append(carry)
+            low, high = sorted((rule.place(start), rule.place(stop - 1)))
+            xs = [x[low : high + 1, ...] for x in self.xs]
+            (carry, sums), ys = control.scan(one, (carry, sums), xs, stop - start, rule.reverse)
+            parts.append((low, ys))
+        ys = [
+            xp.concat(list(y)) if len(y) > 1 else y[0]
+            for y in zip(*[ys for _, ys in sorted(parts, key=lambda part: part[0])], strict=True)
+        ]
+        if kept is not None and not self.every:
+            ys += [xp.stack(list(x)) for x in zip(*stacks, strict=True)]
+        n = rule.counts.ys
+        return [*carry, *ys[:n], *sums, *ys[n:]]
 
 
-def _views(library: Library, xs: list[Any], carry: list[Any]) -> bool:
-    """Whether a slice of an array is known to be a view that can be written."""
-    x = _room(library, (*carry, *xs, None)[0], (2,)) if carry or xs else library.xp.empty((2,))
-    return bool(library.shares_memory(library.xp, x[0, ...], x))
+def _slices(at: int, xs: Sequence[Any]) -> list[Any]:
+    return list(map(itemgetter((at, ...)), xs))
 
 
 def _room(library: Library, x: Any, axes: tuple[int, ...]) -> Any:
     """Empty arrays of the form of `x`."""
     return library.xp.empty((*axes, *x.shape), dtype=x.dtype, device=library.device(library.xp, x))
-
-
-def _anew(
-    rule: Any,
-    called: Stepper,
-    library: Library,
-    consts: list[Any],
-    carry: list[Any],
-    xs: list[Any],
-    kept: Sequence[int] | None,
-    around: bool,
-) -> list[Any]:
-    """Take one step after the other, each of which makes new arrays."""
-    n = rule.counts
-    ys: list[tuple[int, list[Any]]] = []
-    stacks: list[tuple[int, list[Any]]] = []
-    sums: list[Any] = []
-    numbers = kept or ()
-    for number in range(rule.length):
-        at = rule.place(number)
-        if number in numbers:
-            stacks.append((rule.kept_at(number), carry))
-        args = [*carry, *[x[at, ...] for x in xs]]
-        if number:
-            outs = called(consts, args)
-        else:
-            outs = called.recorded(consts, args)
-            control = None if around else library.backend.kernel("control")(library.xp, outs)
-            if control is not None:  # the body captures traced arrays
-                return _staged(control, rule, called, library, consts, carry, xs, kept)
-            called.bind(None)
-        carry, y, terms = outs[: n.carry], outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
-        ys.append((at, y))
-        sums = [added(a, b) for a, b in zip(sums, terms, strict=True)] if sums else terms
-    del args, outs, y
-    return [
-        *_own(carry),
-        *_stacked(library, ys),
-        *sums,
-        *(_stacked(library, stacks) if kept is not None else []),
-    ]
 
 
 def _stacked(library: Library, parts: list[tuple[int, list[Any]]]) -> list[Any]:
@@ -173,11 +219,7 @@ def _stacked(library: Library, parts: list[tuple[int, list[Any]]]) -> list[Any]:
         for x in column:
             if tuple(x.shape) != tuple(column[0].shape) or x.dtype != column[0].dtype:
                 raise other_form(x, column[0])
-        stacks.append(
-            (library.bound if any(isinstance(x, Layer) for x in column) else library.xp).stack(
-                list(column)
-            )
-        )
+        stacks.append(namespace(*column).stack(list(column)))
     return stacks
 
 
@@ -187,80 +229,13 @@ def _own(values: list[Any]) -> list[Any]:
     return [owned(values, None) for _ in range(len(values))]
 
 
-def _no_steps(
-    library: Library,
-    called: Stepper,
-    n: Any,
-    consts: list[Any],
-    carry: list[Any],
-    xs: list[Any],
-    kept: Sequence[int] | None,
-) -> list[Any]:
-    """A scan without steps.
-
-    It calls the body once on zeros to determine the form of the results.
-    """
-    xp = library.xp
-    outs = called.plain(
-        consts, [*carry, *[xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]]
-    )
-    ys, sums = outs[n.carry : n.carry + n.ys], outs[n.carry + n.ys :]
-    empty = [[xp.zeros((0, *x.shape), dtype=x.dtype) for x in part] for part in (ys, carry)]
-    zeros = [xp.zeros(tuple(x.shape), dtype=x.dtype) for x in sums]
-    return [*_own(carry[:]), *empty[0], *zeros, *(empty[1] if kept is not None else [])]
-
-
-def _staged(
-    control: Any,
-    rule: Any,
-    called: Stepper,
-    library: Library,
-    consts: list[Any],
-    carry: list[Any],
-    xs: list[Any],
-    kept: Sequence[int] | None,
-) -> list[Any]:
-    """The library's own scans, one between each two kept carries."""
-    n, length, xp = rule.counts, rule.length, library.xp
-    each = kept is not None and len(kept) == length
-    outs = called.plain(consts, [*carry, *[x[rule.place(0), ...] for x in xs]])
-    sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
-
-    def one(state: Any, x: Any) -> Any:
-        carry, sums = state
-        outs = called.plain(consts, [*carry, *x])
-        ys = outs[n.carry : n.carry + n.ys] + (list(carry) if each else [])
-        return (
-            outs[: n.carry],
-            [a + b for a, b in zip(sums, outs[n.carry + n.ys :], strict=True)],
-        ), ys
-
-    ends = [0, length] if each or not kept else [*kept, length]
-    parts: list[tuple[int, list[Any]]] = []
-    stacks: list[list[Any]] = []
-    for start, stop in pairwise(ends):
-        stacks.append(carry)
-        low, high = sorted((rule.place(start), rule.place(stop - 1)))
-        (carry, sums), ys = control.scan(
-            one, (carry, sums), [x[low : high + 1, ...] for x in xs], stop - start, rule.reverse
-        )
-        parts.append((low, ys))
-    ys = [
-        xp.concat(list(y)) if len(y) > 1 else y[0]
-        for y in zip(*[ys for _, ys in sorted(parts, key=lambda part: part[0])], strict=True)
-    ]
-    if kept is not None and not each:
-        ys += [xp.stack(list(x)) for x in zip(*stacks, strict=True)]
-    return [*carry, *ys[: n.ys], *sums, *ys[n.ys :]]
-
-
 def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
     """The carry when the condition no longer holds."""
     library = library_of_all(consts, carry)
     around = layered(consts, carry)
     holds, called = (
         Stepper(body, library, 0, records(library, FEWEST) and not around)
-        for body in (rule.condition, rule.body)
+        for body in (rule.condition, *rule.bodies)
     )
 
     def traced(values: Sequence[Any]) -> Any:
@@ -287,18 +262,19 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
     )
 
 
-def switch(rule: Any, index: Any, consts: list[Any], args: list[Any]) -> list[Any]:
-    """The result of the body with that index."""
-    library = library_of_all(consts, args, [index])
-    control = library.backend.kernel("control")(library.xp, (index, *consts, *args))
+def switch(rule: Any, consts: list[Any], args: list[Any]) -> list[Any]:
+    """The result of the body whose number is the first of the constants."""
+    index = consts[0]
+    library = library_of_all(consts[1:], args, [index])
+    control = library.backend.kernel("control")(library.xp, (*consts, *args))
     xp, n = library.xp, len(rule.bodies)
     number = xp.astype(index, xp.asarray(0).dtype)
     number = xp.minimum(xp.maximum(number, xp.zeros_like(number)), xp.full_like(number, n - 1))
-    branches = [Stepper(body, library, 0, False) for body in rule.bodies]
+    steppers = [Stepper(body, library, 0, False) for body in rule.bodies]
     return list(
         control.switch(
             number,
-            [lambda given, branch=branch: branch.plain(*given) for branch in branches],
+            [lambda given, stepper=stepper: stepper.plain(*given) for stepper in steppers],
             (consts, args),
         )
     )

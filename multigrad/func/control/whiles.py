@@ -6,52 +6,33 @@ A while_loop runs as long as a condition holds, a fori_loop for a number of step
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from ... import tree
 from ...core.element import Library, is_array
-from ...core.level import Layer
 from ...core.tensor import element_of
-from ...custom.definition import Applied, new_ctx_class
-from ...custom.function import Application
+from ...custom.definition import new_ctx_class
 from ...errors import GradientError
-from ...layers.batched import Batched
-from ...layers.dual import Dual
+from ...layers.transforming import namespace
 from ...tracebacks import entry
 from ..variables import State
 from .arguments import (
+    Results,
     TreeArgument,
+    arguments_of,
+    described,
     finished,
     fitted,
-    form,
+    known_number,
     library_in,
     library_of,
     numbers_as_arrays,
 )
-from .bodies import (
-    Body,
-    Changed,
-    Flags,
-    chosen,
-    cut,
-    either,
-    filled,
-    namespace,
-    of_batch,
-    pushed,
-    repeated,
-    settled,
-    spread,
-    still,
-    zeros,
-)
-from .captured import Late, Traced
+from .bodies import Body, Changed, Flags, cut, halved, repeated
+from .captured import Traced, applied
 from .checkpoints import Checkpoint, checked
-from .looping import Looped, apply, batched, batches_at, dual, inside, tangents_at
+from .looping import Batches, Counts, Looped, Tangents
 from .scan import Words, looped
-from .scanning import doubled, halved
-from .unknown import known_number
 
 
 @entry
@@ -79,41 +60,41 @@ def while_loop(
 
     Corresponds to jax.lax.while_loop.
     """
-    given = TreeArgument(init_val)
-    given.check_arrays("while_loop: init_val", True)
-    library = library_in("while_loop", given.leaves)
-    raw = not any(isinstance(x, Layer) for x in given.leaves)
+    state = TreeArgument(init_val)
+    state.check_arrays("while_loop: init_val", True)
+    library = library_in("while_loop", state.leaves)
+    raw = not tree.has_layer(state.leaves)
     for what, function in (("cond_fun", cond_fun), ("body_fun", body_fun)):
         if not callable(function):
             raise TypeError(f"while_loop: {what} must be a function, not {type(function).__name__}")
-    one = tree.Structure(tree.flattened(())[1].kind, None, (given.structure,))
+    one = arguments_of(state.structure)
     condition, body = (
         Traced("cond_fun of while_loop", cond_fun, one),
         Traced("body_fun of while_loop", body_fun, one),
     )
 
-    def stepped(output: Any) -> list[Any]:
+    def stepped(results: Results) -> list[Any]:
         return fitted(
-            given, output, "while_loop: body_fun must return the state in the form it was given"
+            state, results, "while_loop: body_fun must return the state in the form it was given"
         )
 
-    results = stepped(body.discover(given.leaves))
-    library = library or library_of("while_loop", results)
-    numbers_as_arrays(given, results, library)
-    _truth(condition.discover(given.leaves), library)
-    while True:
+    results = stepped(body.discover(state.leaves))
+    found = library or library_of("while_loop", results)
+    numbers_as_arrays(state, results, found)
+    _truth(condition.discover(state.leaves), found)
+
+    def made() -> tuple[While, list[Any]]:
+        consts = [*condition.consts, *body.consts]
         n = len(condition.consts)
         rule = While(
-            partial(_condition, condition, n, library),
-            partial(_stepped, body, n, stepped),
-            n + len(body.consts),
+            lambda consts, carry: [_truth(condition(consts[:n], carry), found)],
+            lambda consts, carry: stepped(body(consts[n:], carry)),
+            Counts(len(consts), len(state.leaves)),
         )
-        try:
-            outs = apply(rule, [*condition.consts, *body.consts, *given.leaves])
-            break
-        except Late as late:
-            (condition if late.traced is condition else body).late(late)
-    out: State = tree.built(given.structure, list(map(finished(raw), outs)))
+        return rule, [*consts, *state.leaves]
+
+    outs = applied((condition, body), made)
+    out: State = tree.built(state.structure, map(finished(raw), outs))
     return out
 
 
@@ -147,11 +128,11 @@ def fori_loop(
         known_number(x, f"fori_loop: {what}") for what, x in (("lower", lower), ("upper", upper))
     ]
     checkpoint = checked(checkpoint, "fori_loop")
-    given = TreeArgument((bounds[0] or 0, init_val))
-    library = library_in("fori_loop", given.leaves, [lower, upper])
+    args = TreeArgument((bounds[0] or 0, init_val))
+    library = library_in("fori_loop", args.leaves, [lower, upper])
     if library is None:  # there are only numbers, so the result of the body decides
-        output = Traced("body_fun of fori_loop", body_fun, given.structure).discover(given.leaves)
-        library = library_of("fori_loop", tree.leaves(output))
+        traced = Traced("body_fun of fori_loop", body_fun, args.structure)
+        library = library_of("fori_loop", traced.discover(args.leaves)[0])
     if None not in bounds:
         start, stop = bounds
         numbers = library.xp.arange(start, max(start, stop))  # type: ignore[type-var]
@@ -179,99 +160,49 @@ _FORI = Words(
 )
 
 
-def _condition(
-    condition: Traced, n: int, library: Library, consts: Sequence[Any], args: Sequence[Any]
-) -> list[Any]:
-    return [_truth(condition(consts[:n], args), library)]
-
-
-def _stepped(
-    body: Traced,
-    n: int,
-    checked: Callable[[Any], list[Any]],
-    consts: Sequence[Any],
-    args: Sequence[Any],
-) -> list[Any]:
-    return checked(body(consts[n:], args))
-
-
-def _truth(output: Any, library: Library) -> Any:
+def _truth(results: Results, library: Library) -> Any:
     """The result of a condition, as a boolean array of shape ()."""
+    leaves, structure = results
+    output = leaves[0] if structure.kind is None else tree.built(structure, leaves)
     if type(output) is bool:
         return library.xp.asarray(output)
     if not is_array(output) or tuple(output.shape) or not element_of(output).bool:
-        told = f"an array of {form(output)}" if is_array(output) else f"a {type(output).__name__}"
         raise TypeError(
             "while_loop: cond_fun must return a boolean array of shape (), or a bool, but it "
-            f"returned {told}"
+            f"returned {described(output)}"
         )
     return output
 
 
 class While(Looped):
-    """A loop that runs as long as condition(consts, carry) is [true].
-
-    body(consts, carry) returns the next carry.
-    """
+    """A loop that runs as long as condition(consts, carry) is [true]."""
 
     __name__ = "while_loop"
     _backward_cls = new_ctx_class("while_loop")
 
-    def __init__(self, condition: Body, body: Body, consts: int) -> None:
-        self.condition, self.body, self.consts = condition, body, consts
+    def __init__(self, condition: Body, body: Body, counts: Counts) -> None:
+        self.condition, self.counts = condition, counts
+        self.bodies = (body,)
+
+    def derived(self, step: Tangents | Batches, bodies: list[Body], counts: Counts) -> While:
+        if isinstance(step, _Examples):
+            return While(step.condition, bodies[0], counts)
+
+        def condition(consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:  # without tangents
+            return self.condition(halved(consts, step.own[0])[0], halved(carry, step.own[1])[0])
+
+        return While(condition, bodies[0], counts)
+
+    def batches(
+        self, values: list[list[Any]], own: list[Flags], carry: Flags, size: int
+    ) -> _Examples:
+        return _Examples(self, values, own, carry, size)
 
     def run(self, flat: list[Any]) -> list[Any]:
         # imported late, since it needs multigrad.extend
         from . import stepping
 
-        return stepping.while_loop(self, *cut(flat, self.consts))
-
-    def at_dual(self, application: Application, values: Sequence[Any], top: Dual) -> Applied:
-        inner, tangents = tangents_at(values, top)
-        parts, moving = cut(inner, self.consts), cut(tangents, self.consts)
-
-        def run(step: _Tangents) -> list[Any]:
-            given = [
-                *doubled(parts[0], moving[0]),
-                *parts[1],
-                *chosen(filled(moving[1], parts[1]), step.own[1]),
-            ]
-            return [
-                dual(x, t, top)
-                for x, t in zip(
-                    *halved(inside(application, step.rule, given), step.own[1]), strict=True
-                )
-            ]
-
-        outputs = settled(
-            lambda flags: _Tangents(self, parts, moving, flags),
-            [t is not None for t in moving[1]],
-            run,
-        )
-        return Applied(tuple(outputs), None)
-
-    def at_batch(self, application: Application, values: Sequence[Any], top: Batched) -> Applied:
-        inner, own = batches_at(values, top)
-        size = top._array.shape[0]
-        parts, mine = cut(inner, self.consts), cut(own, self.consts)
-
-        def run(step: _Batches) -> list[Any]:
-            flags = step.own[1]
-            carry = [
-                repeated(x, own, size) if flag else x
-                for x, own, flag in zip(parts[1], mine[1], flags, strict=True)
-            ]
-            if step.differs:
-                carry = [*carry, step.holds(parts[0], carry)]
-            outs = inside(application, step.rule, [*parts[0], *carry])
-            return [batched(x, flag, top) for x, flag in zip(outs, flags, strict=False)]
-
-        outputs = settled(
-            lambda flags: _Batches(self, parts, mine, flags, size),
-            list(mine[1]),
-            run,
-        )
-        return Applied(tuple(outputs), None)
+        return stepping.while_loop(self, *cut(flat, self.counts.consts))
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         raise GradientError(
@@ -281,96 +212,54 @@ class While(Looped):
         )
 
 
-class _Tangents:
-    """The step of a loop with tangents. `own`: which of its constants and of its carry have one."""
-
-    def __init__(
-        self, loop: While, parts: list[list[Any]], moving: list[list[Any]], flags: Flags
-    ) -> None:
-        self.of = loop
-        self.own = [[t is not None for t in moving[0]], flags]
-        self.start = still(parts[0]), still(parts[1])
-        self.moving = [
-            *still(moving[0]),
-            *still(spread(chosen(filled(moving[1], parts[1]), flags), flags)),
-        ]
-        self.rule = While(self.condition, self, loop.consts + sum(self.own[0]))
-
-    def look(self, later: Sequence[bool]) -> Flags:
-        return [t is not None for t in pushed(self.of.body, *self.start, self.moving)[1]]
-
-    def condition(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        return self.of.condition(halved(consts, self.own[0])[0], halved(args, self.own[1])[0])
-
-    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        pairs = halved(consts, self.own[0]), halved(args, self.own[1])
-        outs, moved = pushed(self.of.body, pairs[0][0], pairs[1][0], [*pairs[0][1], *pairs[1][1]])
-        if any(t is not None and not flag for t, flag in zip(moved, self.own[1], strict=True)):
-            raise Changed(self, either(self.own[1], [t is not None for t in moved]))
-        return doubled(
-            outs,
-            [
-                (zeros(x) if t is None else t) if flag else None
-                for x, t, flag in zip(outs, moved, self.own[1], strict=True)
-            ],
-        )
-
-
-class _Batches:
-    """The step of a loop on batches.
+class _Examples(Batches):
+    """The step of a while_loop on batches.
 
     differs  whether the condition differs between the examples. Then all of the carry is a batch,
              and its last array says for which examples the loop still runs
     """
 
-    def __init__(
-        self, loop: While, parts: list[list[Any]], mine: list[Flags], flags: Flags, size: int
-    ) -> None:
-        self.of, self.size = loop, size
-        self.own = [mine[0], flags]
-        carry = [
-            repeated(x, own, size) if flag else x
-            for x, own, flag in zip(still(parts[1]), mine[1], flags, strict=True)
-        ]
-        self.start = still(parts[0]), carry
-        self.rule = While(self.condition, self, loop.consts)
+    of: While
+    differs = False
+
+    @property
+    def arguments(self) -> list[Any]:
+        consts, carry = self.values[:2]
+        return [*consts, *carry, *([self._holds(consts, carry)] if self.differs else ())]
 
     def look(self, later: Sequence[bool]) -> Flags:
-        self.differs = of_batch(self.of.condition, *self.start, [*self.own[0], *self.own[1]])[1][0]
-        out_flags = of_batch(self.of.body, *self.start, [*self.own[0], *self.own[1]])[1]
-        return [True] * len(out_flags) if self.differs else out_flags
+        self.differs = self.called(self.of.condition, *self.of.first(self.values))[1][0]
+        after = super().look(later)
+        if not self.differs:
+            return after
+        n = self.rule.counts.carry
+        self.rule.counts = self.rule.counts._replace(carry=n + 1)
+        return [True] * n
 
-    def holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
+    def _holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
         """The examples for which the condition holds, as a boolean array."""
-        outs, batch_flags = of_batch(self.of.condition, consts, carry, [*self.own[0], *self.own[1]])
+        outs, batch_flags = self.called(self.of.condition, consts, carry)
         return repeated(outs[0], batch_flags[0], self.size)
 
     def condition(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if self.differs:
             return [namespace(args[-1]).any(args[-1])]
-        outs, batch_flags = of_batch(self.of.condition, consts, args, [*self.own[0], *self.own[1]])
+        outs, batch_flags = self.called(self.of.condition, consts, args)
         if batch_flags[0]:
             raise Changed(self, [True] * len(self.own[1]))
         return outs
 
-    def __call__(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        runs = args[-1] if self.differs else None
-        carry = args[:-1] if self.differs else args
-        outs, batch_flags = of_batch(self.of.body, consts, carry, [*self.own[0], *self.own[1]])
-        if any(mine and not flag for mine, flag in zip(batch_flags, self.own[1], strict=True)):
-            raise Changed(self, either(self.own[1], batch_flags))
-        outs = [
-            repeated(x, mine, self.size) if flag else x
-            for x, mine, flag in zip(outs, batch_flags, self.own[1], strict=True)
-        ]
-        if runs is None:
-            return outs
+    def step(self, body: Body, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        if not self.differs:
+            return super().step(body, consts, args)
+        *carry, runs = args
+        outs = super().step(body, consts, carry)
         outs = [_where(runs, x, before) for x, before in zip(outs, carry, strict=True)]
-        return [*outs, _both(runs, self.holds(consts, outs))]
+        holds = self._holds(consts, outs)
+        return [*outs, namespace(runs, holds).logical_and(runs, holds)]
 
-
-def _both(x: Any, y: Any) -> Any:
-    return namespace(x, y).logical_and(x, y)
+    def finished(self, outs: list[Any]) -> list[Any]:
+        return outs[: self.of.counts.carry]
 
 
 def _where(runs: Any, x: Any, before: Any) -> Any:

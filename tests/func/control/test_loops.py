@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -649,6 +650,12 @@ def test_memory_of_segments_that_are_recorded() -> None:
     assert peak / x.nbytes < 30 + 30 + 40
 
 
+def least_steps(length: int, s: int) -> int:
+    """The number of forward steps of the schedule: Griewank and Walther, equation (2)."""
+    r = checkpoints._repetitions(length, s)
+    return r * length - math.comb(s + r, r - 1) if r else 0
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 12, 64, 500])
 def test_the_binomial_schedule(length: int) -> None:
     """As few steps as dynamic programming finds, and no more carries at a time than there are
@@ -668,7 +675,7 @@ def test_the_binomial_schedule(length: int) -> None:
         peak = max(peak, len(kept))
     assert pulled == [(i, i + 1) for i in reversed(range(length))]
     assert peak <= s + 1 and s <= 1 + np.log2(length)
-    assert first + forward == checkpoints.least_steps(length, s)
+    assert first + forward == least_steps(length, s)
     if length <= 64:
         least: dict[tuple[int, int], int] = {}
         for n, k in itertools.product(range(1, length + 1), range(1, s + 1)):
@@ -679,7 +686,7 @@ def test_the_binomial_schedule(length: int) -> None:
                 if k == 1
                 else min(m + least[n - m, k - 1] + least[m, k] for m in range(1, n))
             )
-        assert checkpoints.least_steps(length, s) == least[length, s]
+        assert least_steps(length, s) == least[length, s]
 
 
 @pytest.mark.parametrize("checkpoint", ["step", 5, "binomial"])
@@ -706,7 +713,9 @@ def test_evaluations(checkpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_how_often_the_body_is_called() -> None:
-    """A short loop calls it at each step, a long one is recorded."""
+    """A short loop calls it at each step, once to find what it captures, and in the pass to look
+    for values that have changed. A long one is recorded.
+    """
     calls = 0
 
     def body(c: Any, x: Any) -> Any:
@@ -717,7 +726,7 @@ def test_how_often_the_body_is_called() -> None:
     def gradient(steps: int) -> Any:
         return func.grad(lambda c: mg.sum(func.scan(body, c, np.ones(steps))[1]))(np.array(1.0))
 
-    assert np.isfinite(gradient(4)) and 4 + 4 < calls <= 4 + 4 + 6
+    assert np.isfinite(gradient(4)) and calls <= 4 + 4 + 3
     calls = 0
     assert np.isfinite(gradient(3000)) and calls < 12
 
