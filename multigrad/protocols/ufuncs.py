@@ -18,31 +18,12 @@ from ..core.element import Library, by_type
 from ..core.level import Layer
 from ..dispatch.functions import function_of, make_function
 from ..registry import OPS
-from . import keep, kept, reductions
+from . import keep, kept
+from .reductions import REDUCTIONS, SCANS, cast, floats
 from .table import operations
 from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written
 
 LOGICAL = ("logical_and", "logical_not", "logical_or", "logical_xor")
-
-REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_and": "all",
-    "logical_or": "any",
-    "fmax": "nanmax",
-    "fmin": "nanmin",
-}
-"""The function of NumPy that equals `ufunc.reduce`."""
-
-SCANS = {
-    "add": "cumulative_sum",
-    "maximum": "running_maximum",
-    "minimum": "running_minimum",
-    "multiply": "cumulative_prod",
-}
-"""The function of NumPy that equals `ufunc.accumulate`."""
 
 SYMBOLS = {
     "add": "+",
@@ -98,11 +79,11 @@ def _vecmat(x: Any, y: Any) -> Any:
 def _fabs(x: Any) -> Any:
     if x._elem.complex:
         raise TypeError("numpy.fabs takes no complex numbers; use numpy.abs.")
-    return of.abs(reductions.floats(x))
+    return of.abs(floats(x))
 
 
 def _modf(x: Any) -> Any:
-    x = reductions.floats(x)
+    x = floats(x)
     whole = of.trunc(x)
     return of.where(of.isinf(x), 0.0 * of.sign(of.where(of.isinf(x), 1.0, x)), x - whole), whole
 
@@ -125,7 +106,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "float_power": _float_power,
     "matvec": _matvec,
     "modf": _modf,
-    "rint": lambda x: of.round(reductions.floats(x)),
+    "rint": lambda x: of.round(floats(x)),
     "vecmat": _vecmat,
 }
 """The ufuncs that consist of several operations."""
@@ -181,9 +162,7 @@ def run(
             f"{', '.join(table) or 'no ufunc'}."
         )
     options: dict[str, Any] = {"axis": 0, **kwargs}
-    return getattr(reductions, table[short])(
-        *inputs, **options, **({} if out is None else {"out": out[0]})
-    )
+    return table[short](*inputs, **options, **({} if out is None else {"out": out[0]}))
 
 
 def _title(ufunc: Any) -> str:
@@ -257,8 +236,7 @@ def _call(
     inputs = tuple(listed(x, library) for x in inputs)
     if dtype is not None:
         inputs = tuple(
-            reductions.cast(library.bound.asarray(x), dtype, name, kwargs.get("casting"))
-            for x in inputs
+            cast(library.bound.asarray(x), dtype, name, kwargs.get("casting")) for x in inputs
         )
     if where is True:
         result = function(*inputs)
