@@ -10,18 +10,14 @@ from typing import Any
 
 from .. import tree
 from ..core.aliasing import laid_out
-from ..core.element import SCALARS, Library, library_of
+from ..core.element import SCALARS, library_of
 from ..core.level import Layer
 from ..core.tensor import Tensor, wrap
 from ..errors import MultigradError
+from .arrays import equal, unshared
 from .leaves import Arguments, raw
-from .taking import Variant
-
-ROUNDING = 2**12
-"""The allowed difference of arrays that were computed in another order.
-
-It is relative to the largest element, in units of rounding of the lowest precision of the program.
-"""
+from .variants import Variant
+from .writes import write
 
 
 class HiddenStateError(MultigradError, RuntimeError):
@@ -70,14 +66,8 @@ def compared(
                 "asks for the class of its arguments, as by isinstance(x, numpy.ndarray): while "
                 "it is recorded, they are layers. (check=False skips the comparison.)"
             )
-    for i, place in variant.writes.items():
-        target, value = arguments.leaves[i], leaves[i]
-        if isinstance(target, Tensor):
-            target[...] = value
-        elif place is None:
-            library = library_of(target)
-            assert library is not None
-            library.write(library.xp, target, value)
+    for i in variant.writes:
+        write(arguments.leaves[i], raw(leaves[i]))
     return variant.result.of(outs, arguments.leaves)
 
 
@@ -86,11 +76,9 @@ def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
     leaves = list(arguments.leaves)
     for i in variant.writes:
         x = leaves[i]
-        library = arguments.library
-        assert library is not None
         # with the strides of the original, since reshaping it may make a copy because of them
-        copied = laid_out(library.xp.asarray(raw(x), copy=True), raw(x))
-        leaves[i] = wrap(copied) if isinstance(x, Tensor) else copied
+        copy = laid_out(unshared(raw(x)), raw(x))
+        leaves[i] = wrap(copy) if isinstance(x, Tensor) else copy
     return leaves
 
 
@@ -104,21 +92,20 @@ def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
         for i in arguments.inputs
         if arguments.kinds[i].library is library and i not in variant.writes
     ]
-    return [(i, library.xp.asarray(raw(arguments.leaves[i]), copy=True)) for i in places]
+    return [(i, unshared(raw(arguments.leaves[i]))) for i in places]
 
 
 def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]]) -> None:
     """Raise if the function has written to arrays that its program only reads, and restore them."""
-    library, other = arguments.library, []
+    names = []
     for i, value in before:
-        assert library is not None
         x = raw(arguments.leaves[i])
-        if not same_arrays(x, value, library):
-            library.write(library.xp, x, value)
-            other.append(arguments.name(i))
-    if other:
+        if not equal(x, value):
+            write(x, value)
+            names.append(arguments.name(i))
+    if names:
         raise HiddenStateError(
-            f"compile: {name} has written to {', '.join(other)} in a way that its program has "
+            f"compile: {name} has written to {', '.join(names)} in a way that its program has "
             "not recorded, as by a method of the library's own arrays. Write by x[...] = "
             "value, or by an operator such as x += value"
         )
@@ -134,13 +121,7 @@ def _called(
         return _values(function(*args, **kwargs), leaves, variant)
     except BaseException as error:
         for i in variant.writes:
-            target = arguments.leaves[i]
-            if isinstance(target, Tensor):
-                target[...] = leaves[i]
-            else:
-                library = library_of(target)
-                assert library is not None
-                library.write(library.xp, target, leaves[i])
+            write(arguments.leaves[i], raw(leaves[i]))
         if isinstance(error, Exception):
             raise OwnError(error) from None
         raise
@@ -212,25 +193,4 @@ def _same(x: Any, y: Any, unit: float = 0.0) -> bool:
         if type(x) is not type(y):
             return False
         return bool(x is y or x == y or (x != x and y != y))
-    if library is not other or tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
-        return False
-    return same_arrays(x, y, library, unit)
-
-
-def same_arrays(x: Any, y: Any, library: Library, unit: float = 0.0) -> bool:
-    """Whether two raw arrays of equal shape and dtype have the same values, nan included.
-
-    With a unit of rounding, such as `finfo(dtype).eps`, they may differ by rounding.
-    """
-    xp, elem = library.xp, library.element(x.dtype)
-    same = x == y
-    if elem.floating:
-        same = xp.logical_or(same, xp.logical_and(x != x, y != y))
-    if bool(xp.all(same)):
-        return True
-    if not unit or not elem.floating or not bool(xp.all(xp.logical_or(same, xp.isfinite(x - y)))):
-        return False
-    zero = xp.zeros_like(x)
-    off = xp.abs(xp.where(same, zero, x) - xp.where(same, zero, y))
-    largest = xp.max(xp.abs(xp.where(xp.isfinite(y), y, zero)))
-    return bool(xp.max(off) <= ROUNDING * unit * largest)
+    return equal(x, y, unit)

@@ -120,8 +120,8 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
         f"Can't call {name}() on Tensor that requires grad: multigrad has no counterpart "
         f"of it. Use {instead} instead."
     )
-    given = converted((args, kwargs), refusal)
-    return function(*given[0], **given[1])
+    args, kwargs = converted((args, kwargs), refusal)
+    return function(*args, **kwargs)
 
 
 def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
@@ -131,18 +131,19 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
     functions of the standard, and raises TypeError as Python does.
     """
     parameters = op.signature.parameters
-    given = {
+    options = {
         n: x
         for n, x in arguments.items()
         if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)
     }
-    operands = [given.pop(n) for n in op.arrays if n in given]
+    operands = [options.pop(n) for n in op.arrays if n in options]
+    options |= more
     library = common_library(op.name, [innermost(x) for x in operands])
     counterpart = COUNTERPARTS[op.name]
     strict = library is not None and library.backend.capabilities.strict
     takes = op.signature if strict else signature(counterpart)
     try:
-        takes.bind(*operands, **given, **more)
+        takes.bind(*operands, **options)
     except TypeError as error:
         near = nearest(
             next((name for name in more if name not in takes.parameters), ""), takes.parameters
@@ -156,7 +157,7 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):
         operands[0] = (library or library_named("numpy")).bound.asarray(operands[0])
-    return counterpart(*operands, **given, **more)
+    return counterpart(*operands, **options)
 
 
 TABLE: dict[Any, Callable[..., Any]] = {

@@ -58,22 +58,13 @@ def _dtype(x: Any) -> str:
     return str(getattr(x, "dtype", type(x).__name__)).rpartition(".")[2]
 
 
-def _matvec(x: Any, y: Any) -> Any:
+def _matrix(name: str, which: str, x: Any) -> Any:
     if len(x.shape) < 2:
         raise ValueError(
-            "numpy.matvec: the first operand must have two axes at least; its shape is "
+            f"numpy.{name}: the {which} operand must have two axes at least; its shape is "
             f"{tuple(x.shape)}."
         )
-    return of.matmul(x, y[..., None])[..., 0]
-
-
-def _vecmat(x: Any, y: Any) -> Any:
-    if len(y.shape) < 2:
-        raise ValueError(
-            "numpy.vecmat: the second operand must have two axes at least; its shape is "
-            f"{tuple(y.shape)}."
-        )
-    return of.matmul(of.conj(x)[..., None, :], y)[..., 0, :]
+    return x
 
 
 def _fabs(x: Any) -> Any:
@@ -104,10 +95,12 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "divmod": lambda x, y: (x // y, x % y),
     "fabs": _fabs,
     "float_power": _float_power,
-    "matvec": _matvec,
+    "matvec": lambda x, y: of.matmul(_matrix("matvec", "first", x), y[..., None])[..., 0],
     "modf": _modf,
     "rint": lambda x: of.round(floats(x)),
-    "vecmat": _vecmat,
+    "vecmat": lambda x, y: of.matmul(of.conj(x)[..., None, :], _matrix("vecmat", "second", y))[
+        ..., 0, :
+    ],
 }
 """The ufuncs that consist of several operations."""
 
@@ -148,11 +141,12 @@ def run(
     if function is None:
         return _without(name, ufunc, method, inputs, kwargs, out)
     library = library_of_all(name, inputs, out)
-    if method == "__call__":
+    if method == "outer":
+        x, y = (arrayed(x, library) for x in inputs)
+        inputs = of.reshape(x, (*x.shape, *(1,) * len(y.shape))), y
+    if method in ("__call__", "outer"):
         return _call(name, ufunc, function, library, inputs, kwargs, out)
     short = BY_UFUNC.get(ufunc, "")
-    if method == "outer":
-        return _outer(name, ufunc, function, library, inputs, kwargs, out)
     if method == "at":
         return _at(name, short, function, *inputs)
     table = {"reduce": REDUCTIONS, "accumulate": SCANS}.get(method, {})
@@ -179,8 +173,8 @@ def _answers(x: Any) -> bool:
 
     Such an operand decides.
     """
-    known = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
-    return not known and hasattr(type(x), "__array_ufunc__")
+    ours = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
+    return not ours and hasattr(type(x), "__array_ufunc__")
 
 
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
@@ -188,9 +182,9 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     name = BY_UFUNC.get(ufunc)
     if name in COMPOSED and name not in NAMES:
         return COMPOSED[name]
-    known = kept(ufunc)
-    if known is not None:
-        return known
+    function = kept(ufunc)
+    if function is not None:
+        return function
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])
     if op is None:
         return None
@@ -257,20 +251,12 @@ def _call(
             for x in inputs
         )
         result = of.where(mask, function(*inputs), arrayed(out[0], library))
-    if result is NotImplemented:
+    if result is NotImplemented or out is None:
         return result
-    if out is None:
-        return result
-    symbol = SYMBOLS.get(BY_UFUNC.get(ufunc, ""))
     if len(out) == 1:
-        return written(
-            name,
-            out,
-            result,
-            ""
-            if symbol is None
-            else f"Write a = a {symbol} t instead of a {symbol}= t, leave out out=",
-        )
+        symbol = SYMBOLS.get(BY_UFUNC.get(ufunc, ""))
+        advice = f"Write a = a {symbol} t instead of a {symbol}= t, leave out out="
+        return written(name, out, result, advice if symbol else "")
     return tuple(
         part if place is None else written(name, place, part)
         for place, part in zip(out, result, strict=True)
@@ -283,20 +269,6 @@ def _check_neutral(name: str, kwargs: dict[str, Any]) -> None:
     for keyword, value in kwargs.items():
         if value not in neutral.get(keyword, (None,)):
             raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")
-
-
-def _outer(
-    name: str,
-    ufunc: Any,
-    function: Callable[..., Any],
-    library: Library,
-    inputs: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    out: Any,
-) -> Any:
-    x, y = (arrayed(x, library) for x in inputs)
-    x = of.reshape(x, (*x.shape, *(1,) * len(y.shape)))
-    return _call(name, ufunc, function, library, (x, y), kwargs, out)
 
 
 def _at(
@@ -319,11 +291,10 @@ def _at(
     (value,) = others
     array: Any = x
     library = x._elem.library
-    indices = (
-        tuple(listed(key, library) for key in indices)
-        if isinstance(indices, tuple)
-        else listed(indices, library)
-    )
+    if isinstance(indices, tuple):
+        indices = tuple(listed(key, library) for key in indices)
+    else:
+        indices = listed(indices, library)
     change = of.astype(of.broadcast_to(arrayed(value, library), array[indices].shape), array.dtype)
     if short == "add" and (array._elem.floating or array._elem.complex):
         # -0.0 stays what it is if 0.0 is subtracted, not if it is added
@@ -344,5 +315,5 @@ def _without(
             f"{name}: out= cannot be a Tensor, because multigrad does not know this function; "
             "write out[...] = the result."
         )
-    given = converted((inputs, kwargs), refusal)
-    return getattr(ufunc, method)(*given[0], **given[1], **({} if out is None else {"out": out}))
+    inputs, kwargs = converted((inputs, kwargs), refusal)
+    return getattr(ufunc, method)(*inputs, **kwargs, **({} if out is None else {"out": out}))
