@@ -35,7 +35,7 @@ faster, for inputs of the classes, shapes and memory layouts of these.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import copysign
 from typing import Any, cast
@@ -210,13 +210,15 @@ def memory_of(run: Callable[..., Any]) -> int:
     return int(getattr(run, "memory", 0))
 
 
-def refs(args: Any) -> Iterator[int]:
-    """The numbers of the values among arguments, nested tuples and slices included."""
+def refs(args: tuple[Any, ...]) -> list[int]:
+    """The numbers of the values among arguments, nested tuples included."""
+    numbers = []
     for x in args:
-        if isinstance(x, Ref):
-            yield x.number
-        elif isinstance(x, tuple):
-            yield from refs(x)
+        if type(x) is Ref:
+            numbers.append(x.number)
+        elif type(x) is tuple:
+            numbers += refs(x)
+    return numbers
 
 
 def on_numbers(op: Op) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ for each array:
         try:
             o0, o1 = run(l0, l1)
         except Exception as error:
-            return after(error, entry, variant, args, kwargs)
+            return after()(error, entry, variant, args, kwargs)
         return o0, {"w": o1}
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakMethod
 
 from ..core.aliasing import note_write
 from ..core.element import is_array
@@ -40,12 +41,12 @@ Caller = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 def caller(
-    name: str, after: Callable[..., Any], entry: Entry, variant: Variant, arguments: Arguments
+    name: str, after: WeakMethod[Any], entry: Entry, variant: Variant, arguments: Arguments
 ) -> Caller:
     """Generate the function, for arguments like these. It does not keep itself alive.
 
     name   that of the compiled function, for tracebacks
-    after  continues a call whose program raised
+    after  a weak reference to what continues a call whose program raised
     """
     run = run_at(variant.run, (raw(arguments.leaves[i]) for i in entry.inputs))
     text = _Text(entry, variant)
@@ -85,7 +86,7 @@ class _Text:
         yield "    try:"
         yield f"        outs = run({inputs})"
         yield "    except Exception as error:"
-        yield "        return after(error, entry, variant, args, kwargs)"
+        yield "        return after()(error, entry, variant, args, kwargs)"
         for i, place in self.variant.writes.items():
             if place is not None:
                 yield f"    l{i}[...] = outs[{place}]"

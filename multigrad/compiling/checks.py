@@ -48,24 +48,11 @@ def compared(
     values = _values(variant.returned(outs, leaves), leaves, variant)
     expected = _called(function, arguments, variant)
     _unwritten(name, arguments, before)
-    where = _difference(values, expected)
-    if where is not None:
-        unit = _unit(variant)
-        if (
-            _difference(values, expected, unit) is not None
-            or _difference(expected, _called(function, arguments, variant)) is not None
-        ):
-            other = _other_library(values, expected, unit)
-            if other is not None:
-                raise HiddenStateError(f"compile: {name} has returned {other}")
-            raise HiddenStateError(
-                f"compile: {name} has returned another result than its program, which was "
-                f"recorded at an earlier call ({where}). So it depends on hidden state besides "
-                "its arguments, such as a random generator, a counter or the time, and the "
-                "program has frozen the state of the recording. Pass it as an argument. Or it "
-                "asks for the class of its arguments, as by isinstance(x, numpy.ndarray): while "
-                "it is recorded, they are layers. (check=False skips the comparison.)"
-            )
+    exactly = _different(values, expected)
+    if exactly:
+        different = _different(values, expected, _unit(variant))
+        if different or _different(expected, _called(function, arguments, variant)):
+            raise HiddenStateError(_message(name, exactly[0][0], different))
     for i in variant.writes:
         write(arguments.leaves[i], raw(leaves[i]))
     return variant.result.of(outs, arguments.leaves)
@@ -144,40 +131,42 @@ def _unit(variant: Variant) -> float:
     return max((float(library.xp.finfo(dtype).eps) for dtype in floating), default=0.0)
 
 
-def _difference(
+def _different(
     values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], unit: float = 0.0
-) -> str | None:
-    """The first difference, or None. With a unit of rounding, arrays may differ by rounding."""
+) -> list[tuple[str, Any, Any]]:
+    """The names and values that differ. With a unit of rounding, arrays may differ by rounding."""
     if [name for name, _ in values] != [name for name, _ in expected]:
-        return "the structure of the result"
-    for (name, x), (_, y) in zip(values, expected, strict=True):
-        if not _same(_plain(x), _plain(y), unit):
-            return name
-    return None
+        return [("the structure of the result", None, None)]
+    pairs = [
+        (name, _plain(x), _plain(y)) for (name, x), (_, y) in zip(values, expected, strict=True)
+    ]
+    return [(name, x, y) for name, x, y in pairs if not _same(x, y, unit)]
 
 
-def _other_library(
-    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], unit: float
-) -> str | None:
-    """The message if only the libraries of arrays differ, or None."""
-    message = None
-    if [name for name, _ in values] != [name for name, _ in expected]:
-        return None
-    for (name, x), (_, y) in zip(values, expected, strict=True):
-        x, y = _plain(x), _plain(y)
-        library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
-        if library is None or other is None or library is other:
-            if not _same(x, y, unit):
-                return None
-        elif message is None:
-            message = (
-                f"an array of {other.name} where its program returns one of {library.name} "
-                f"({name}). A function of {other.name} that takes an array of {library.name} "
-                f"itself converts it, but a recording stays with {library.name}. Call the "
-                f"function of multigrad or of {library.name} instead. (check=False skips the "
-                "comparison.)"
-            )
-    return message
+def _message(name: str, where: str, different: Sequence[tuple[str, Any, Any]]) -> str:
+    """The error for a result that differs from that of the program."""
+    libraries = [(where, _library(x), _library(y)) for where, x, y in different]
+    if libraries and all(a and b and a is not b for _, a, b in libraries):
+        place, library, other = libraries[0]
+        return (
+            f"compile: {name} has returned an array of {other.name} where its program returns one "
+            f"of {library.name} ({place}). A function of {other.name} that takes an array of "
+            f"{library.name} itself converts it, but a recording stays with {library.name}. Call "
+            f"the function of multigrad or of {library.name} instead. (check=False skips the "
+            "comparison.)"
+        )
+    return (
+        f"compile: {name} has returned another result than its program, which was "
+        f"recorded at an earlier call ({where}). So it depends on hidden state besides "
+        "its arguments, such as a random generator, a counter or the time, and the "
+        "program has frozen the state of the recording. Pass it as an argument. Or it "
+        "asks for the class of its arguments, as by isinstance(x, numpy.ndarray): while "
+        "it is recorded, they are layers. (check=False skips the comparison.)"
+    )
+
+
+def _library(x: Any) -> Any:
+    return None if type(x) in SCALARS else library_of(x)
 
 
 def _plain(x: Any) -> Any:
@@ -187,10 +176,7 @@ def _plain(x: Any) -> Any:
     return x
 
 
-def _same(x: Any, y: Any, unit: float = 0.0) -> bool:
-    library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
-    if library is None or other is None:
-        if type(x) is not type(y):
-            return False
-        return bool(x is y or x == y or (x != x and y != y))
-    return equal(x, y, unit)
+def _same(x: Any, y: Any, unit: float) -> bool:
+    if _library(x) is not None and _library(y) is not None:
+        return equal(x, y, unit)
+    return type(x) is type(y) and bool(x is y or x == y or (x != x and y != y))

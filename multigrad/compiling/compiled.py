@@ -11,7 +11,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -42,13 +42,6 @@ ASKED = {
     "type": "its class",
     "shape": "its shape",
 }
-
-
-def _after(compiled: weakref.ref[Compiled[Any, Any]], *arguments: Any) -> Any:
-    """Do as `Compiled._after` of the compiled function, which is running."""
-    running = compiled()
-    assert running is not None
-    return running._after(*arguments)
 
 
 class Compiled(Generic[P, R]):
@@ -226,7 +219,7 @@ class Compiled(Generic[P, R]):
                 call = self._callers.get(variant)
                 if call is None:
                     # it must not keep this function alive, which keeps it
-                    after = partial(_after, weakref.ref(self))
+                    after = weakref.WeakMethod(self._after)
                     call = callers.caller(self._name, after, entry, variant, arguments)
                     self._callers[variant] = call
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])

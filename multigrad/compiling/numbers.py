@@ -6,6 +6,8 @@ needs a number, by `int()`, as an index or by `float()`, the recording returns i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import ceil, floor
 from numbers import Integral
 from typing import Any
 
@@ -68,24 +70,6 @@ class RecordedNumber(Standing):
 
     __trunc__ = __int__
 
-    def __float__(self) -> float:
-        return float(self._guarded())
-
-    def __complex__(self) -> complex:
-        return complex(self._guarded())
-
-    def __round__(self, digits: Any = None) -> Any:
-        return round(self._guarded(), digits)
-
-    def __floor__(self) -> int:
-        return int(self._guarded().__floor__())
-
-    def __ceil__(self) -> int:
-        return int(self._guarded().__ceil__())
-
-    def __hash__(self) -> int:
-        return hash(self._guarded())
-
     def __getattr__(self, name: str) -> Any:
         """The other attributes of the number: `t.is_integer()`, `n.bit_length()`."""
         if name.startswith("__") or not hasattr(self._value, name):
@@ -101,12 +85,6 @@ class RecordedNumber(Standing):
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
-
-    def __format__(self, spec: str) -> str:
-        return format(self._guarded(), spec)
-
-    def __repr__(self) -> str:
-        return repr(self._guarded())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
@@ -180,6 +158,15 @@ def _setting(x: Any) -> Any:
     return x._plain() if isinstance(x, RecordedNumber) else x
 
 
+def _convert(name: str, function: Callable[..., Any]) -> None:
+    """Let a function of Python get the number itself."""
+
+    def method(self: RecordedNumber, *args: Any) -> Any:
+        return function(self._guarded(), *args)
+
+    setattr(RecordedNumber, name, method)
+
+
 def _install(op: Op) -> None:
     """Give numbers the operator of an operation."""
     name = op.name
@@ -199,6 +186,8 @@ def _install(op: Op) -> None:
         setattr(RecordedNumber, f"__r{op.operator}__", reflected)
 
 
+for _function in (ceil, complex, float, floor, format, hash, repr, round):
+    _convert(f"__{_function.__name__}__", _function)
 import_standard()
 for _op in list(OPS.values()):
     if _op.operator and _op.name not in ("matmul", "pow"):

@@ -353,9 +353,9 @@ class Recording(extend.Transform):
             return True
         for (name, role), x in zip(op.roles.items(), args, strict=True):
             if name in ("key", "part"):
-                if any(self._is_mask(n) for n in refs((x,))):
+                if any(map(self._is_mask, refs((x,)))):
                     return True
-            elif role == "plain" and any(True for _ in refs((x,))):
+            elif role == "plain" and refs((x,)):
                 return True
         return False
 
