@@ -348,26 +348,22 @@ def _sum(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
         return p.stays(x1, call)
     if _adds_nothing(p, out, p.scalar(x1)):
         return p.stays(x2, call)
-    for x, negative in ((x1, x2), (x2, x1)):
-        if type(x) is Ref and type(negative) is Ref and p.same(negative, out):
-            y = p.without_sign(negative)
-            if y is not None:
-                return replace(call, op=OPS["subtract"], args=(x, y))
-    return None
+    return _signless(p, call, "subtract", x1, x2) or _signless(p, call, "subtract", x2, x1)
+
+
+def _signless(p: _Pass, call: Call, op: str, x: Any, negative: Any) -> Call | None:
+    """The call of `op` on x and y, for a `negative` that is -y, or None."""
+    if type(x) is not Ref or type(negative) is not Ref or not p.same(negative, call.outs[0]):
+        return None
+    y = p.without_sign(negative)
+    return None if y is None else replace(call, op=OPS[op], args=(x, y))
 
 
 def _difference(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    out, zero = call.outs[0], p.scalar(x2)
-    if _is(zero, 0) and (
-        p.kind(out) in ("i", "u")
-        or (p.kind(out) == "f" and (type(zero) is int or copysign(1.0, zero) > 0))
-    ):
+    zero = p.scalar(x2)
+    if type(zero) in (int, float) and zero == 0 and _adds_nothing(p, call.outs[0], -float(zero)):
         return p.stays(x1, call)  # -0.0 - 0.0 is -0.0
-    if type(x1) is Ref and type(x2) is Ref and p.same(x2, out):
-        y = p.without_sign(x2)
-        if y is not None:
-            return replace(call, op=OPS["add"], args=(x1, y))
-    return None
+    return _signless(p, call, "add", x1, x2)
 
 
 def _copies(call: Call) -> Any:

@@ -109,7 +109,8 @@ class _Text:
         if kind.cls is type(None):
             yield _missed(f"{x} is not None")
             return
-        names, firsts = [], []
+        names: list[str] = []
+        firsts: list[int] = []
         for child in children:
             names.append(f"l{first}" if child.kind is None else f"{x}_{len(names)}")
             firsts.append(first)

@@ -14,6 +14,7 @@ from ..core.element import SCALARS, library_of
 from ..core.level import Layer
 from ..core.tensor import Tensor, wrap
 from ..errors import MultigradError
+from ..program import Torn
 from .arrays import equal, unshared
 from .leaves import Arguments, raw
 from .variants import Variant
@@ -24,23 +25,12 @@ class HiddenStateError(MultigradError, RuntimeError):
     """A compiled function depends on a state besides its arguments, which the recording froze."""
 
 
-class OwnError(Exception):
-    """An error that the function itself raised in the comparison.
-
-    It has been called, and is not called again.
-    """
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 def compared(
     function: Callable[..., Any], name: str, variant: Variant, arguments: Arguments
 ) -> Any:
     """The result of the program for these arguments, after a comparison with the function.
 
-    Raises HiddenStateError if they differ.
+    Raises HiddenStateError if they differ, and Torn if the function raises.
     """
     leaves = _copies(arguments, variant)
     before = _read(arguments, variant)
@@ -110,7 +100,7 @@ def _called(
         for i in variant.writes:
             write(arguments.leaves[i], raw(leaves[i]))
         if isinstance(error, Exception):
-            raise OwnError(error) from None
+            raise Torn(error) from None  # the function has been called, and is not called again
         raise
 
 

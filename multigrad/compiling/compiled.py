@@ -195,8 +195,8 @@ class Compiled(Generic[P, R]):
                     return self._recorded(entry, arguments, missed)
                 variant = following
                 continue
-            except (Torn, checks.OwnError) as error:
-                raise error.error from None
+            except Torn as torn:
+                raise torn.error from None
             except checks.HiddenStateError as error:
                 with self._lock:
                     entry.aside, entry.hidden = str(error), True

@@ -39,13 +39,13 @@ class Aside(Exception):
 class Recording(extend.Transform):
     """One recording of a function.
 
-    library  the backend of the arrays, or None without arrays
-    steps    the recorded steps so far; specs and constants of the program
-    raw      whether the arguments are raw arrays. Then operations on them have the meaning that
-             they have on raw arrays
-    inputs   the arguments: layers and numbers, by the number of the value
-    unkept   why the program cannot replace the function, if such a reason is known
-    refused  the error that was raised when the function asked for values
+    library    the backend of the arrays, or None without arrays
+    steps      the recorded steps so far; specs and constants of the program
+    raw        whether the arguments are raw arrays. Then operations on them have the meaning that
+               they have on raw arrays
+    arguments  layers and numbers in place of the arguments, by the number of the value
+    unkept     why the program cannot replace the function, if such a reason is known
+    refused    the error that was raised when the function asked for values
     """
 
     __slots__ = (
@@ -53,11 +53,11 @@ class Recording(extend.Transform):
         "_elements",
         "_forms",
         "_modes",
+        "arguments",
         "constants",
         "count",
         "guards",
         "immutable",
-        "inputs",
         "library",
         "lines",
         "modes",
@@ -81,7 +81,7 @@ class Recording(extend.Transform):
         self.specs: dict[int, Spec] = {}
         self.steps: list[Call | Guard | Write] = []
         self.constants: dict[int, Any] = {}
-        self.inputs: dict[int, Any] = {}
+        self.arguments: dict[int, Any] = {}
         self._elements: dict[Any, Element] = {}
         self._forms: dict[Any, Spec] = {}
         self.lines = Lines()
@@ -131,13 +131,13 @@ class Recording(extend.Transform):
         """The replacement of an argument: a layer for a raw array, or a RecordedNumber."""
         if type(x) in SCALARS:
             n = self._next(Spec((), None, number=type(x)))
-            self.inputs[n] = number_of(x, n, self)
+            self.arguments[n] = number_of(x, n, self)
         else:
             library = library_of(x)
             assert library is not None
             n = self._next(self._spec(x, library))
-            self.inputs[n] = self.layer(x, n, library)
-        return self.inputs[n]
+            self.arguments[n] = self.layer(x, n, library)
+        return self.arguments[n]
 
     def layer(self, x: Any, number: int, library: Library) -> Recorded:
         """A layer around the raw array `x`, which is the value `number`."""
@@ -178,7 +178,10 @@ class Recording(extend.Transform):
                 array = library.xp.asarray(x._value, dtype=dtype)
         except OverflowError:  # the library decides how to handle such a number
             return x._plain()
-        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), array, library)
+        n = self._next(self._spec(array, library))
+        args = Ref(x._number), dtype, None, None
+        self.steps.append(Call(OPS["asarray"], args, (n,), self.lines.here()))
+        return self.layer(array, n, library)
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
@@ -233,12 +236,6 @@ class Recording(extend.Transform):
         """Record the answer to a question about a value."""
         self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
         self.guards += 1
-
-    def _called(self, op: Op, args: tuple[Any, ...], x: Any, library: Library) -> Recorded:
-        """Record an operation with one output, `x`."""
-        n = self._next(self._spec(x, library))
-        self.steps.append(Call(op, args, (n,), self.lines.here()))
-        return self.layer(x, n, library)
 
     # What the library itself returns
 
@@ -330,22 +327,20 @@ class Recording(extend.Transform):
             self.noted(
                 "an observer, hooks for saved Tensors or a checkpoint are entered inside of it"
             )
-        if op.outputs == ():
-            if not is_array(out):
-                return out
-            layer = self._called(op, tuple(args), out, library)
-            if op.kind != "elementwise" and self._is_value_shaped(op, args):
-                self.guard(layer.number, "shape", tuple(out.shape))
-            return layer
-        numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in out])
+        single = op.outputs == ()
+        if single and not is_array(out):
+            return out
+        outs = (out,) if single else out
+        numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in outs])
         self.steps.append(Call(op, tuple(args), numbers, self.lines.here()))
-        for n, x in zip(numbers, out, strict=True):
-            if n >= 0 and self._is_value_shaped(op, args):
-                self.guard(n, "shape", tuple(x.shape))
-        return same_structure(
-            out,
-            [self.layer(x, n, library) if n >= 0 else x for n, x in zip(numbers, out, strict=True)],
-        )
+        if op.kind != "elementwise" and self._is_value_shaped(op, args):
+            for n, x in zip(numbers, outs, strict=True):
+                if n >= 0:
+                    self.guard(n, "shape", tuple(x.shape))
+        layers = [
+            self.layer(x, n, library) if n >= 0 else x for n, x in zip(numbers, outs, strict=True)
+        ]
+        return layers[0] if single else same_structure(out, layers)
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
         """Whether the shape of a result may depend on values."""
@@ -430,7 +425,7 @@ class Recording(extend.Transform):
         for step in steps:
             used.update(refs(step.args) if isinstance(step, Call) else (step.value,))
         constants = {n: x for n, x in self.constants.items() if n in used}
-        return Program(tuple(self.inputs), constants, self.specs, steps, tuple(outputs))
+        return Program(tuple(self.arguments), constants, self.specs, steps, tuple(outputs))
 
     def finish(self) -> None:
         super().finish()
@@ -446,7 +441,7 @@ class Recording(extend.Transform):
         self.lines.forget()
         self._elements.clear()
         self._captured.clear()
-        self.inputs.clear()
+        self.arguments.clear()
 
 
 def _no_modes(_: Any) -> Any:

@@ -123,7 +123,8 @@ class Entry:
         """The program that expects the new answer to a missed guard of `variant`, or None."""
         answers = variant.guards[: missed.guard.place]
         answers.append(replace(missed.guard, expected=missed.got))
-        return next((other for other in list(self.variants) if other.begins(answers)), None)
+        others = [other for other in self.variants if other is not variant]
+        return next((other for other in others if other.begins(answers)), None)
 
 
 def record(function: Callable[..., Any], arguments: Arguments) -> tuple[Variant, Any, str | None]:
@@ -161,7 +162,7 @@ class _Call:
             x if leaf.kind == STATIC else recording.argument(raw(x))
             for x, leaf in zip(arguments.leaves, arguments.kinds, strict=True)
         ]
-        self.numbers: dict[int, int] = dict(zip(arguments.inputs, recording.inputs, strict=True))
+        self.numbers: dict[int, int] = dict(zip(arguments.inputs, recording.arguments, strict=True))
         self.outputs: list[int] = []
         self.arrays: list[Any] = []
 

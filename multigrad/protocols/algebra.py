@@ -89,20 +89,16 @@ DIRECT = (
     "trace",
     "vector_norm",
 )
-COUNTERPARTS.update(
-    {
-        **{f"linalg.{name}": _direct(name) for name in DIRECT},
-        "linalg.cholesky": lambda a, /, *, upper=False: of.linalg.cholesky(
-            _triangle(a, "U" if upper else "L"), upper=upper
-        ),
-        "linalg.eigh": lambda a, UPLO="L": of.linalg.eigh(_triangle(a, UPLO)),
-        "linalg.eigvalsh": lambda a, UPLO="L": of.linalg.eigvalsh(_triangle(a, UPLO)),
-        "linalg.svd": lambda a, full_matrices=True, compute_uv=True, hermitian=False: (
-            of.linalg.svd(floats(a), full_matrices=full_matrices)
-            if compute_uv
-            else of.linalg.svdvals(floats(a))
-        ),
-    }
+COUNTERPARTS.update({f"linalg.{name}": _direct(name) for name in DIRECT})
+COUNTERPARTS["linalg.cholesky"] = lambda a, /, *, upper=False: of.linalg.cholesky(
+    _triangle(a, "U" if upper else "L"), upper=upper
+)
+COUNTERPARTS["linalg.eigh"] = lambda a, UPLO="L": of.linalg.eigh(_triangle(a, UPLO))
+COUNTERPARTS["linalg.eigvalsh"] = lambda a, UPLO="L": of.linalg.eigvalsh(_triangle(a, UPLO))
+COUNTERPARTS["linalg.svd"] = lambda a, full_matrices=True, compute_uv=True, hermitian=False: (
+    of.linalg.svd(floats(a), full_matrices=full_matrices)
+    if compute_uv
+    else of.linalg.svdvals(floats(a))
 )
 
 

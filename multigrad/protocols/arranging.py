@@ -92,7 +92,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
     """The order of a contraction, which depends on the shapes only."""
     path: Any = np.einsum_path
     operands = tuple(
-        np.broadcast_to(np.float64(0), tuple(x.shape)) if isinstance(x, Layer) else x
+        np.broadcast_to(np.float64(0), COUNTERPARTS["shape"](x)) if isinstance(x, Layer) else x
         for x in operands
     )
     return path(*operands, optimize=optimize, einsum_call=einsum_call)
@@ -102,11 +102,13 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
 
 
 def _joining(name: str, operation: str) -> Callable[..., Any]:
+    title = f"numpy.{name}"
+
     def join(
         arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = None
     ) -> Any:
-        title = f"numpy.{name}"
-        refuse(title, casting=None if casting in ("same_kind", "unsafe") else casting)
+        if casting not in (None, "same_kind", "unsafe"):
+            refuse(title, casting=casting)
         result = getattr(of, operation)(operands(title, *arrays), axis=axis)
         return finish(name, cast(result, dtype, title, casting), out)
 

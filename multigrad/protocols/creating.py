@@ -25,20 +25,14 @@ def _options(library: Library, dtype: Any, device: Any) -> dict[str, Any]:
 def _like(name: str) -> Callable[..., Any]:
     def function(
         a: Any,
-        *fill: Any,
         dtype: Any = None,
         order: str = "K",
         subok: bool = True,
         shape: Any = None,
+        *,
         device: Any = None,
-        **value: Any,
+        fill: tuple[Any, ...] = (),
     ) -> Any:
-        if name == "full_like" and "fill_value" in value:
-            fill = (value.pop("fill_value"), *fill)
-        for keyword in value:
-            raise TypeError(f"numpy.{name}() got an unexpected keyword argument {keyword!r}")
-        if len(fill) > (name == "full_like"):
-            dtype, fill = fill[-1], fill[:-1]
         library = a._elem.library
         options = _options(library, dtype, device)
         if shape is None:
@@ -50,8 +44,13 @@ def _like(name: str) -> Callable[..., Any]:
 
 
 COUNTERPARTS.update(
-    {name: _like(name) for name in ("empty_like", "full_like", "ones_like", "zeros_like")},
     copy=lambda a, order="K", subok=False: a.clone(),
+    empty_like=_like("empty_like"),
+    full_like=lambda a, fill_value, *args, **kwargs: _like("full_like")(
+        a, *args, fill=(fill_value,), **kwargs
+    ),
+    ones_like=_like("ones_like"),
+    zeros_like=_like("zeros_like"),
 )
 
 

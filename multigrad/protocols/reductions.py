@@ -134,8 +134,8 @@ def _extremum(name: str, pair: str = "", worst: float = 0.0) -> Callable[..., An
             a = _masked(a, where, worst if a._elem.floating else initial)
         if begins and 0 in a.shape:  # no element to compare `initial` with
             axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-            axes = [i % a.ndim for i in axes]
-            shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+            lengths = dict(enumerate(a.shape)) | {i % a.ndim: 1 for i in axes}
+            shape = tuple(lengths.values())
             a = a._elem.library.bound.full(shape, initial, dtype=a.dtype)
         result = getattr(of, name)(a, axis=axis, keepdims=_keeps(keepdims))
         return finish(name, getattr(of, pair)(result, initial) if begins else result, out)

@@ -98,7 +98,7 @@ def arrayed(x: Any, library: Library) -> Any:
 
 def operands(name: str, *values: Any) -> list[Any]:
     """Lists and numbers as arrays of the library of the array objects among them."""
-    library = library_of_all(name, values)
+    library = library_of_all(name, *values)
     return [arrayed(x, library) for x in values]
 
 
