@@ -17,7 +17,7 @@ from ..backends.raw import arrives
 from ..core.level import Layer
 from ..registry import OPS
 from .reductions import cast, floats
-from .table import COUNTERPARTS, counterpart
+from .table import counterpart, counterparts
 from .values import (
     NOTHING,
     arrayed,
@@ -89,16 +89,20 @@ DIRECT = (
     "trace",
     "vector_norm",
 )
-COUNTERPARTS.update({f"linalg.{name}": _direct(name) for name in DIRECT})
-COUNTERPARTS["linalg.cholesky"] = lambda a, /, *, upper=False: of.linalg.cholesky(
-    _triangle(a, "U" if upper else "L"), upper=upper
+counterparts(**{f"linalg.{name}": _direct(name) for name in DIRECT})
+counterpart("linalg.cholesky")(
+    lambda a, /, *, upper=False: of.linalg.cholesky(
+        _triangle(a, "U" if upper else "L"), upper=upper
+    )
 )
-COUNTERPARTS["linalg.eigh"] = lambda a, UPLO="L": of.linalg.eigh(_triangle(a, UPLO))
-COUNTERPARTS["linalg.eigvalsh"] = lambda a, UPLO="L": of.linalg.eigvalsh(_triangle(a, UPLO))
-COUNTERPARTS["linalg.svd"] = lambda a, full_matrices=True, compute_uv=True, hermitian=False: (
-    of.linalg.svd(floats(a), full_matrices=full_matrices)
-    if compute_uv
-    else of.linalg.svdvals(floats(a))
+counterpart("linalg.eigh")(lambda a, UPLO="L": of.linalg.eigh(_triangle(a, UPLO)))
+counterpart("linalg.eigvalsh")(lambda a, UPLO="L": of.linalg.eigvalsh(_triangle(a, UPLO)))
+counterpart("linalg.svd")(
+    lambda a, full_matrices=True, compute_uv=True, hermitian=False: (
+        of.linalg.svd(floats(a), full_matrices=full_matrices)
+        if compute_uv
+        else of.linalg.svdvals(floats(a))
+    )
 )
 
 
@@ -216,14 +220,13 @@ def _several(name: str, axes_: tuple[int, int] | None) -> Callable[..., Any]:
     return function
 
 
-COUNTERPARTS.update(
-    {f"fft.{name}": _transform(name) for name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft")}
-)
+for _name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"):
+    counterpart(f"fft.{_name}")(_transform(_name))
 for _name in ("fft", "ifft", "irfft", "rfft"):
-    COUNTERPARTS[f"fft.{_name}n"] = _several(f"{_name}n", None)
-    COUNTERPARTS[f"fft.{_name}2"] = _several(f"{_name}n", (-2, -1))
-COUNTERPARTS["fft.fftshift"] = lambda x, axes=None: of.fft.fftshift(x, axes=axes)
-COUNTERPARTS["fft.ifftshift"] = lambda x, axes=None: of.fft.ifftshift(x, axes=axes)
+    counterpart(f"fft.{_name}n")(_several(f"{_name}n", None))
+    counterpart(f"fft.{_name}2")(_several(f"{_name}n", (-2, -1)))
+counterpart("fft.fftshift")(lambda x, axes=None: of.fft.fftshift(x, axes=axes))
+counterpart("fft.ifftshift")(lambda x, axes=None: of.fft.ifftshift(x, axes=axes))
 
 
 # ----- formulas -----

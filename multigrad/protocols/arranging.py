@@ -13,7 +13,7 @@ import numpy as np
 from ..core.element import SCALARS
 from ..core.level import Layer, innermost
 from .reductions import cast
-from .table import COUNTERPARTS, counterpart
+from .table import COUNTERPARTS, counterpart, counterparts
 from .values import (
     arrayed,
     finish,
@@ -41,7 +41,7 @@ def _full(x: Any, value: bool) -> Any:
     return xp.full_like(x.detach(), value, dtype=xp.bool)
 
 
-COUNTERPARTS.update(
+counterparts(
     astype=lambda x, dtype, /, *, copy=True, device=None: of.astype(
         x, native(x._elem.library, dtype), copy=copy, device=device
     ),
@@ -169,7 +169,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> Any:
     return np.split(ary, indices_or_sections, axis=0)
 
 
-COUNTERPARTS.update(
+counterparts(
     concat=_joining("concatenate", "concat"),
     concatenate=_joining("concatenate", "concat"),
     dsplit=lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
@@ -242,7 +242,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return of.permute_dims(of.flip(m, axis=i), order)
 
 
-COUNTERPARTS.update(
+counterparts(
     broadcast_arrays=lambda *args, subok=False: tuple(
         of.broadcast_arrays(*operands("numpy.broadcast_arrays", *args))
     ),
@@ -462,12 +462,12 @@ def _partitioning(whole: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-COUNTERPARTS.update(
+counterparts(
     argpartition=_partitioning(_sorting("argsort")),
     argsort=_sorting("argsort"),
     argwhere=lambda a: of.stack(of.nonzero(a), axis=1),
     flatnonzero=lambda a: of.nonzero(_flat(a))[0],
     partition=_partitioning(_sorting("sort")),
     sort=_sorting("sort"),
-    sort_complex=lambda a: of.sort(of.astype(a, a._elem.library.bound.complex128)),
+    sort_complex=lambda a: _sorting("sort")(of.astype(a, a._elem.library.bound.complex128)),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.element import Library
 from ..core.level import Layer
 from .reductions import cast, floats
-from .table import COUNTERPARTS, counterpart
+from .table import counterpart, counterparts
 from .values import arrayed, finish, library_of_all, native, numpys, of, sizes
 
 # ----- making -----
@@ -43,7 +43,7 @@ def _like(name: str) -> Callable[..., Any]:
     return function
 
 
-COUNTERPARTS.update(
+counterparts(
     copy=lambda a, order="K", subok=False: a.clone(),
     empty_like=_like("empty_like"),
     full_like=lambda a, fill_value, *args, **kwargs: _like("full_like")(
@@ -163,7 +163,7 @@ BESIDE: dict[str, Callable[..., Any]] = {
 # ----- parts of complex numbers -----
 
 
-COUNTERPARTS.update(real=lambda val: val.real, imag=lambda val: val.imag)
+counterparts(real=lambda val: val.real, imag=lambda val: val.imag)
 
 
 @counterpart("angle")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .table import COUNTERPARTS
+from .table import COUNTERPARTS, counterparts
 from .values import (
     NOTHING,
     arrayed,
@@ -245,7 +245,7 @@ def _running(name: str) -> Callable[..., Any]:
     return scan
 
 
-COUNTERPARTS.update(
+counterparts(
     all=_test("all", True),
     any=_test("any", False),
     amax=_extremum("max", "maximum", -math.inf),
