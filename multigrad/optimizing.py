@@ -78,7 +78,7 @@ class _Pass:
     """The state of the pass before a step: the steps so far, and the origin of each value.
 
     names  the value that replaces a replaced value
-    made   the call that made a value, if a rule may ask for it
+    calls  the call that a value is the output of, if a rule may ask for it
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _Pass:
         self.names: dict[int, Ref] = {}
         self.earlier: dict[Any, Call] = {}
         self.guards: set[Any] = set()
-        self.made: dict[int, Call] = {}
+        self.calls: dict[int, Call] = {}
         self.dense: set[int] = set()
         self.next = max(program.specs, default=-1) + 1
         self.used = Counter(
@@ -146,7 +146,7 @@ class _Pass:
         self.steps.append(call)
         op = call.op
         if op.outputs == ():
-            self.made[call.outs[0]] = call
+            self.calls[call.outs[0]] = call
             if op.name == "broadcast_to":
                 self.broadcast.add(call.outs[0])
             if op.name in COPIES or (op.chapter == "elementwise" and not op.view):
@@ -209,10 +209,10 @@ class _Pass:
 
     def negated(self, x: Any) -> Any:
         """The operand y of an `x` that is -y, if it has the order in memory of `x`."""
-        made = self.made.get(x.number) if type(x) is Ref else None
-        if made is None or made.op.name != "negative":
+        call = self.calls.get(x.number) if type(x) is Ref else None
+        if call is None or call.op.name != "negative":
             return None
-        y = made.args[0]
+        y = call.args[0]
         return y if self.alike(y, x.number) else None
 
     def without_sign(self, x: Any) -> Any:
@@ -221,22 +221,22 @@ class _Pass:
         The product y * z is a new call. It replaces a product that is used only once.
         """
         y = self.negated(x)
-        made = self.made.get(x.number) if type(x) is Ref else None
+        call = self.calls.get(x.number) if type(x) is Ref else None
         if (
             y is not None
-            or made is None
-            or made.op.name not in ("multiply", "divide")
+            or call is None
+            or call.op.name not in ("multiply", "divide")
             or self.used[x.number] > 1
             or self.kind(x.number) != "f"
         ):
             return y
-        for i, factor in enumerate(made.args):
+        for i, factor in enumerate(call.args):
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
                 n, self.next = self.next, self.next + 1
                 self.specs[n] = self.specs[x.number]
-                args = (y, made.args[1]) if i == 0 else (made.args[0], y)
-                self.steps.append(replace(made, args=args, outs=(n,)))
+                args = (y, call.args[1]) if i == 0 else (call.args[0], y)
+                self.steps.append(replace(call, args=args, outs=(n,)))
                 if x.number in self.dense:
                     self.dense.add(n)
                 return Ref(n)
@@ -263,7 +263,7 @@ class _Pass:
         for x, other in (call.args, call.args[::-1]):
             if type(x) is not Ref or type(other) is not Ref or x.number not in self.broadcast:
                 continue
-            source, spec = self.made[x.number].args[0], self.specs[other.number]
+            source, spec = self.calls[x.number].args[0], self.specs[other.number]
             if (
                 spec.shape == shape
                 and other.number in self.dense

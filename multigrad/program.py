@@ -178,14 +178,14 @@ def got(kind: str, value: Any) -> Any:
     return tuple(value.shape) if kind == "shape" else value
 
 
-def compatible(kind: str, expected: Any, told: Any) -> bool:
-    """Whether a guard that expects `expected` accepts the answer `told`.
+def compatible(kind: str, expected: Any, answer: Any) -> bool:
+    """Whether a guard that expects `expected` accepts an answer.
 
     Zeros of different signs are different numbers. nan is equal to itself.
     """
     if kind != "number":
-        return bool(expected == told)
-    same: bool = _identity(expected) == _identity(told)
+        return bool(expected == answer)
+    same: bool = _identity(expected) == _identity(answer)
     return same
 
 
@@ -251,16 +251,16 @@ def functions_of(xp: Any, program: Program) -> list[Callable[..., Any] | None]:
 
     It looks up each operation once.
     """
-    known: dict[tuple[str, bool], Callable[..., Any]] = {}
+    by_name: dict[tuple[str, bool], Callable[..., Any]] = {}
     functions: list[Callable[..., Any] | None] = []
     for step in program.steps:
         if not isinstance(step, Call):
             functions.append(None)
             continue
         key = step.op.name, is_on_numbers(program, step)
-        if key not in known:
-            known[key] = function_of(xp, program, step)
-        functions.append(known[key])
+        if key not in by_name:
+            by_name[key] = function_of(xp, program, step)
+        functions.append(by_name[key])
     return functions
 
 

@@ -175,10 +175,10 @@ class _Text:
     def other_static(self, x: str, leaf: Leaf) -> str:
         """The test that a static value is another one than the recorded one."""
         value, kind = leaf.form
-        known = self.name("k", value)
+        expected = self.name("k", value)
         if kind in (bool, int, str, bytes):
-            return f"type({x}) is not {self.name('t', kind)} or {x} != {known}"
-        return f"{x} is not {known} and not is_static({x}, {self.name('k', leaf.form)})"
+            return f"type({x}) is not {self.name('t', kind)} or {x} != {expected}"
+        return f"{x} is not {expected} and not is_static({x}, {self.name('k', leaf.form)})"
 
     def raw(self, i: int) -> str:
         return f"r{i}" if self.entry.kinds[i].kind == TENSOR else f"l{i}"

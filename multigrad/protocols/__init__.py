@@ -98,7 +98,7 @@ def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
             _calls[ufunc] = function
 
 
-def kept(ufunc: Any) -> Callable[..., Any] | None:
+def function_for(ufunc: Any) -> Callable[..., Any] | None:
     """The function that `keep` has noted."""
     return _calls.get(ufunc)
 
