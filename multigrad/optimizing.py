@@ -21,12 +21,12 @@ Two outputs stay two values, since the caller may write to one of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import copysign, prod
 from typing import Any
 
-from .program import Call, Guard, Program, Ref, Write, is_on_numbers
+from .program import Call, Guard, Program, Ref, Write, is_on_numbers, refs
 from .registry import OPS
 
 LARGEST = 1 << 16
@@ -34,21 +34,6 @@ LARGEST = 1 << 16
 
 COPIES = frozenset(("copy_slices", "setitem"))
 """Operations that copy an array without gaps, and change the copy."""
-
-
-def taken(args: tuple[Any, ...]) -> list[int]:
-    """The numbers of the values among arguments, as `program.refs`.
-
-    This one makes a list, which is faster for few values.
-    """
-    numbers = []
-    for x in args:
-        kind = type(x)
-        if kind is Ref:
-            numbers.append(x.number)
-        elif kind is tuple:
-            numbers += taken(x)
-    return numbers
 
 
 Evaluate = Callable[[Call, tuple[Any, ...]], tuple[Any, ...] | None]
@@ -68,7 +53,7 @@ def optimized(
     """
     pass_ = _Pass(program, evaluate, uniform)
     for step in program.steps:
-        pass_.take(step)
+        pass_.step(step)
     outputs = tuple(map(pass_.named, program.outputs))
     return live(Program(program.inputs, pass_.constants, pass_.specs, pass_.steps, outputs))
 
@@ -81,7 +66,7 @@ def live(program: Program) -> Program:
         if isinstance(step, Call):
             if needed.isdisjoint(step.outs) and not step.op.about.checks:
                 continue
-            needed.update(taken(step.args))
+            needed.update(refs(step.args))
         else:
             needed.add(step.value)
         steps.append(step)
@@ -93,7 +78,7 @@ class _Pass:
     """The state of the pass before a step: the steps so far, and the origin of each value.
 
     names  the value that replaces a replaced value
-    made   the call that made a value, if a rule may ask for it
+    calls  the call that a value is the output of, if a rule may ask for it
     """
 
     def __init__(
@@ -103,16 +88,16 @@ class _Pass:
         self.specs, self.constants = dict(program.specs), dict(program.constants)
         self.outputs = set(program.outputs)
         self.steps: list[Call | Guard | Write] = []
-        self.names: dict[int, int] = {}
-        self.known: dict[Any, Call] = {}
+        self.names: dict[int, Ref] = {}
+        self.earlier: dict[Any, Call] = {}
         self.guards: set[Any] = set()
-        self.made: dict[int, Call] = {}
+        self.calls: dict[int, Call] = {}
         self.dense: set[int] = set()
         self.next = max(program.specs, default=-1) + 1
         self.used = Counter(
             n
             for step in program.steps
-            for n in (taken(step.args) if isinstance(step, Call) else (step.value,))
+            for n in (refs(step.args) if isinstance(step, Call) else (step.value,))
         )
         self.kinds: dict[Any, str] = {}
         self.broadcast: set[int] = set()
@@ -120,9 +105,9 @@ class _Pass:
         self.scalars: dict[int, Any] = {}
 
     def named(self, number: int) -> int:
-        return self.names.get(number, number)
+        return self.names[number].number if number in self.names else number
 
-    def take(self, step: Call | Guard | Write) -> None:
+    def step(self, step: Call | Guard | Write) -> None:
         if isinstance(step, Call):
             self.call(step)
         elif isinstance(step, Write):
@@ -135,8 +120,8 @@ class _Pass:
                 self.steps.append(replace(step, value=value))
 
     def call(self, call: Call) -> None:
-        args = self.renamed(call.args)
-        call = call if args is call.args else replace(call, args=args)
+        if any(n in self.names for n in refs(call.args)):
+            call = replace(call, args=filled(call.args, self.names))
         if is_on_numbers(self.program, call):
             self.steps.append(call)
             return
@@ -146,55 +131,36 @@ class _Pass:
         if rule is not None:
             replacement = rule(self, call, *call.args)
             if isinstance(replacement, Ref):
-                if self.rename(call.outs[0], replacement.number):
+                if self.rename(call.outs, (replacement.number,)):
                     return
             elif replacement is not None:
                 call = replacement
         if self.broadcast:
             call = self.unbroadcast(call)
         key = _key(call)
-        earlier = self.known.get(key)
-        if earlier is not None and all(map(self.may_rename, call.outs, earlier.outs)):
-            for out, other in zip(call.outs, earlier.outs, strict=True):
-                self.names[out] = other
+        earlier = self.earlier.get(key)
+        if earlier is not None and self.rename(call.outs, earlier.outs):
             return
         if key is not None:
-            self.known.setdefault(key, call)
+            self.earlier.setdefault(key, call)
         self.steps.append(call)
         op = call.op
         if op.outputs == ():
-            self.made[call.outs[0]] = call
+            self.calls[call.outs[0]] = call
             if op.name == "broadcast_to":
                 self.broadcast.add(call.outs[0])
             if op.name in COPIES or (op.chapter == "elementwise" and not op.view):
                 self.dense.add(call.outs[0])
 
-    def renamed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        names = self.names
-        for x in args:
-            if (type(x) is Ref and x.number in names) or type(x) is tuple:
-                return tuple(
-                    [
-                        Ref(names[x.number])
-                        if type(x) is Ref and x.number in names
-                        else self.renamed(x)
-                        if type(x) is tuple
-                        else x
-                        for x in args
-                    ]
-                )
-        return args
-
-    def may_rename(self, out: int, other: int) -> bool:
-        return out not in self.outputs or other not in self.outputs
-
-    def rename(self, out: int, other: int) -> bool:
-        """Replace the value `out` by `other` from now on, unless both have to stay."""
-        if not self.may_rename(out, other):
+    def rename(self, outs: Sequence[int], others: Sequence[int]) -> bool:
+        """Replace the values `outs` by `others` from now on, unless two of them have to stay."""
+        pairs = list(zip(outs, others, strict=True))
+        if any(out in self.outputs and other in self.outputs for out, other in pairs):
             return False
-        self.names[out] = other
-        if out in self.outputs:
-            self.outputs.add(other)
+        for out, other in pairs:
+            self.names[out] = Ref(other)
+            if out in self.outputs:
+                self.outputs.add(other)
         return True
 
     def folded(self, call: Call) -> bool:
@@ -202,9 +168,8 @@ class _Pass:
         constants = self.constants
         if self.evaluate is None or call.op.about.checks:
             return False
-        for n in taken(call.args):
-            if n not in constants:
-                return False
+        if not all(n in constants for n in refs(call.args)):
+            return False
         if sum(prod(self.specs[out].shape) for out in call.outs if out >= 0) > LARGEST:
             return False
         try:
@@ -244,10 +209,10 @@ class _Pass:
 
     def negated(self, x: Any) -> Any:
         """The operand y of an `x` that is -y, if it has the order in memory of `x`."""
-        made = self.made.get(x.number) if type(x) is Ref else None
-        if made is None or made.op.name != "negative":
+        call = self.calls.get(x.number) if type(x) is Ref else None
+        if call is None or call.op.name != "negative":
             return None
-        y = made.args[0]
+        y = call.args[0]
         return y if self.alike(y, x.number) else None
 
     def without_sign(self, x: Any) -> Any:
@@ -256,25 +221,22 @@ class _Pass:
         The product y * z is a new call. It replaces a product that is used only once.
         """
         y = self.negated(x)
-        made = self.made.get(x.number) if type(x) is Ref else None
+        call = self.calls.get(x.number) if type(x) is Ref else None
         if (
             y is not None
-            or made is None
-            or made.op.name not in ("multiply", "divide")
+            or call is None
+            or call.op.name not in ("multiply", "divide")
             or self.used[x.number] > 1
             or self.kind(x.number) != "f"
         ):
             return y
-        for i, factor in enumerate(made.args):
+        for i, factor in enumerate(call.args):
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
                 n, self.next = self.next, self.next + 1
                 self.specs[n] = self.specs[x.number]
-                self.steps.append(
-                    replace(
-                        made, args=(y, made.args[1]) if i == 0 else (made.args[0], y), outs=(n,)
-                    )
-                )
+                args = (y, call.args[1]) if i == 0 else (call.args[0], y)
+                self.steps.append(replace(call, args=args, outs=(n,)))
                 if x.number in self.dense:
                     self.dense.add(n)
                 return Ref(n)
@@ -298,31 +260,23 @@ class _Pass:
         if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":
             return call
         shape = self.specs[call.outs[0]].shape
-        args = list(call.args)
-        for i, x in enumerate(args):
-            other = args[1 - i]
-            made = (
-                self.made.get(x.number) if type(x) is Ref and x.number in self.broadcast else None
-            )
+        for x, other in (call.args, call.args[::-1]):
+            if type(x) is not Ref or type(other) is not Ref or x.number not in self.broadcast:
+                continue
+            source, spec = self.calls[x.number].args[0], self.specs[other.number]
             if (
-                made is not None
-                and type(other) is Ref
-                and self.specs[other.number].shape == shape
+                spec.shape == shape
                 and other.number in self.dense
-                and self.specs[made.args[0].number].dtype == self.specs[other.number].dtype
+                and self.specs[source.number].dtype == spec.dtype
             ):
-                args[i] = made.args[0]
-        return (
-            call
-            if all(a is b for a, b in zip(args, call.args, strict=True))
-            else replace(call, args=tuple(args))
-        )
+                return replace(call, args=tuple([source if y is x else y for y in call.args]))
+        return call
 
 
 def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
-    """The arguments of a call, with values in the place of Refs."""
+    """The arguments of a call, with these values in the place of Refs."""
     return tuple(
-        values[x.number] if type(x) is Ref else filled(x, values) if type(x) is tuple else x
+        values.get(x.number, x) if type(x) is Ref else filled(x, values) if type(x) is tuple else x
         for x in args
     )
 
@@ -360,21 +314,20 @@ def _is(x: Any, value: int) -> bool:
     return x is not None and type(x) is not bool and x == value
 
 
-def _one_or_other(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    """A product with 1. Complex numbers are excluded: (inf + 0j) * 1 has a nan."""
-    if p.kind(call.outs[0]) not in ("f", "i", "u"):
-        return None
-    return (
-        p.stays(x1, call)
-        if _is(p.scalar(x2), 1)
-        else p.stays(x2, call)
-        if _is(p.scalar(x1), 1)
-        else None
-    )
+def _by_one(*kinds: str, commutes: bool = False) -> Callable[..., Any]:
+    """The rule of an operation that 1 leaves unchanged, for results of these kinds.
 
+    Complex numbers are excluded: (inf + 0j) * 1 has a nan.
+    """
 
-def _divided(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    return p.stays(x1, call) if p.kind(call.outs[0]) == "f" and _is(p.scalar(x2), 1) else None
+    def rule(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
+        if p.kind(call.outs[0]) not in kinds:
+            return None
+        if _is(p.scalar(x2), 1):
+            return p.stays(x1, call)
+        return p.stays(x2, call) if commutes and _is(p.scalar(x1), 1) else None
+
+    return rule
 
 
 def _adds_nothing(p: _Pass, out: int, zero: Any) -> bool:
@@ -395,49 +348,33 @@ def _sum(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
         return p.stays(x1, call)
     if _adds_nothing(p, out, p.scalar(x1)):
         return p.stays(x2, call)
-    for x, negative in ((x1, x2), (x2, x1)):
-        if type(x) is Ref and type(negative) is Ref and p.same(negative, out):
-            y = p.without_sign(negative)
-            if y is not None:
-                return replace(call, op=OPS["subtract"], args=(x, y))
-    return None
+    return _signless(p, call, "subtract", x1, x2) or _signless(p, call, "subtract", x2, x1)
+
+
+def _signless(p: _Pass, call: Call, op: str, x: Any, negative: Any) -> Call | None:
+    """The call of `op` on x and y, for a `negative` that is -y, or None."""
+    if type(x) is not Ref or type(negative) is not Ref or not p.same(negative, call.outs[0]):
+        return None
+    y = p.without_sign(negative)
+    return None if y is None else replace(call, op=OPS[op], args=(x, y))
 
 
 def _difference(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    out, zero = call.outs[0], p.scalar(x2)
-    if _is(zero, 0) and (
-        p.kind(out) in ("i", "u")
-        or (p.kind(out) == "f" and (type(zero) is int or copysign(1.0, zero) > 0))
-    ):
+    zero = p.scalar(x2)
+    if type(zero) in (int, float) and zero == 0 and _adds_nothing(p, call.outs[0], -float(zero)):
         return p.stays(x1, call)  # -0.0 - 0.0 is -0.0
-    if type(x1) is Ref and type(x2) is Ref and p.same(x2, out):
-        y = p.without_sign(x2)
-        if y is not None:
-            return replace(call, op=OPS["add"], args=(x1, y))
-    return None
+    return _signless(p, call, "add", x1, x2)
 
 
-def _power(p: _Pass, call: Call, x1: Any, x2: Any) -> Any:
-    return (
-        p.stays(x1, call)
-        if _is(p.scalar(x2), 1) and p.kind(call.outs[0]) in ("f", "i", "u")
-        else None
-    )
-
-
-def _negative(p: _Pass, call: Call, x: Any) -> Any:
-    return p.negated(x)
-
-
-def _positive(p: _Pass, call: Call, x: Any) -> Any:
-    return p.stays(x, call)
+def _copies(call: Call) -> Any:
+    """The setting `copy`, or None for an operation without it."""
+    return dict(zip(call.op.roles, call.args, strict=True)).get("copy")
 
 
 def _cast(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
-    copies = settings[list(call.op.roles).index("copy") - 1]
     if not p.same(x, call.outs[0]):
         return None
-    return x if copies is False else p.stays(x, call)
+    return x if _copies(call) is False else p.stays(x, call)
 
 
 def _has_axes(p: _Pass, call: Call) -> bool:
@@ -447,9 +384,8 @@ def _has_axes(p: _Pass, call: Call) -> bool:
 
 def _unchanged(p: _Pass, call: Call, x: Any, *settings: Any) -> Any:
     """A view of all of `x` in its shape."""
-    if "copy" in call.op.roles and settings[list(call.op.roles).index("copy") - 1]:
-        return None
-    return x if p.same(x, call.outs[0]) and _has_axes(p, call) else None
+    unchanged = not _copies(call) and p.same(x, call.outs[0]) and _has_axes(p, call)
+    return x if unchanged else None
 
 
 def _permuted(p: _Pass, call: Call, x: Any, axes: Any) -> Any:
@@ -461,12 +397,12 @@ RULES: dict[str, Callable[..., Any]] = {
     "add": _sum,
     "astype": _cast,
     "broadcast_to": _unchanged,
-    "divide": _divided,
-    "multiply": _one_or_other,
-    "negative": _negative,
+    "divide": _by_one("f"),
+    "multiply": _by_one("f", "i", "u", commutes=True),
+    "negative": lambda p, call, x: p.negated(x),
     "permute_dims": _permuted,
-    "positive": _positive,
-    "pow": _power,
+    "positive": lambda p, call, x: p.stays(x, call),
+    "pow": _by_one("f", "i", "u"),
     "reshape": _unchanged,
     "subtract": _difference,
 }

@@ -35,7 +35,7 @@ faster, for inputs of the classes, shapes and memory layouts of these.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import copysign
 from typing import Any, cast
@@ -178,14 +178,14 @@ def got(kind: str, value: Any) -> Any:
     return tuple(value.shape) if kind == "shape" else value
 
 
-def compatible(kind: str, expected: Any, told: Any) -> bool:
-    """Whether a guard that expects `expected` accepts the answer `told`.
+def compatible(kind: str, expected: Any, answer: Any) -> bool:
+    """Whether a guard that expects `expected` accepts an answer.
 
     Zeros of different signs are different numbers. nan is equal to itself.
     """
     if kind != "number":
-        return bool(expected == told)
-    same: bool = _identity(expected) == _identity(told)
+        return bool(expected == answer)
+    same: bool = _identity(expected) == _identity(answer)
     return same
 
 
@@ -210,13 +210,15 @@ def memory_of(run: Callable[..., Any]) -> int:
     return int(getattr(run, "memory", 0))
 
 
-def refs(args: Any) -> Iterator[int]:
-    """The numbers of the values among arguments, nested tuples and slices included."""
+def refs(args: tuple[Any, ...]) -> list[int]:
+    """The numbers of the values among arguments, nested tuples included."""
+    numbers = []
     for x in args:
-        if isinstance(x, Ref):
-            yield x.number
-        elif isinstance(x, tuple):
-            yield from refs(x)
+        if type(x) is Ref:
+            numbers.append(x.number)
+        elif type(x) is tuple:
+            numbers += refs(x)
+    return numbers
 
 
 def on_numbers(op: Op) -> Callable[..., Any]:
@@ -249,16 +251,16 @@ def functions_of(xp: Any, program: Program) -> list[Callable[..., Any] | None]:
 
     It looks up each operation once.
     """
-    known: dict[tuple[str, bool], Callable[..., Any]] = {}
+    by_name: dict[tuple[str, bool], Callable[..., Any]] = {}
     functions: list[Callable[..., Any] | None] = []
     for step in program.steps:
         if not isinstance(step, Call):
             functions.append(None)
             continue
         key = step.op.name, is_on_numbers(program, step)
-        if key not in known:
-            known[key] = function_of(xp, program, step)
-        functions.append(known[key])
+        if key not in by_name:
+            by_name[key] = function_of(xp, program, step)
+        functions.append(by_name[key])
     return functions
 
 

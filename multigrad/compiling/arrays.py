@@ -5,20 +5,50 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..core.element import Library
+from ..core.element import Library, library_of
+
+ROUNDING = 2**12
+"""The allowed difference of arrays that were computed in another order.
+
+It is relative to the largest element, in units of rounding of the lowest precision of the program.
+"""
 
 
-def equal(library: Library, x: Any, y: Any) -> bool:
-    """Whether two raw arrays of one library have the same values, nan included."""
-    xp = library.xp
+def unshared(x: Any) -> Any:
+    """An array that shares no memory; `x` itself if it is never written."""
+    library = library_of(x)
+    if library is None or isinstance(x, library.scalars) or not library.mutable:
+        return x
+    return library.xp.asarray(x, copy=True)
+
+
+def equal(x: Any, y: Any, unit: float = 0.0) -> bool:
+    """Whether two raw arrays have the same library, shape, dtype and values, nan included.
+
+    With a unit of rounding, such as `finfo(dtype).eps`, the values may differ by rounding.
+    """
     if x is y:
         return True
-    if tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
+    library = library_of(x)
+    if (
+        library is None
+        or library is not library_of(y)
+        or tuple(x.shape) != tuple(y.shape)
+        or x.dtype != y.dtype
+    ):
         return False
+    xp, elem = library.xp, library.element(x.dtype)
     same = x == y
-    if library.element(x.dtype).floating:
+    if elem.floating:
         same = xp.logical_or(same, xp.logical_and(x != x, y != y))
-    return bool(xp.all(same))
+    if bool(xp.all(same)):
+        return True
+    if not unit or not elem.floating or not bool(xp.all(xp.logical_or(same, xp.isfinite(x - y)))):
+        return False
+    zero = xp.zeros_like(x)
+    off = xp.abs(xp.where(same, zero, x) - xp.where(same, zero, y))
+    largest = xp.max(xp.abs(xp.where(xp.isfinite(y), y, zero)))
+    return bool(xp.max(off) <= ROUNDING * unit * largest)
 
 
 @cache

@@ -12,7 +12,7 @@ for each array:
         try:
             o0, o1 = run(l0, l1)
         except Exception as error:
-            return after(error, entry, variant, args, kwargs)
+            return after()(error, entry, variant, args, kwargs)
         return o0, {"w": o1}
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakMethod
 
 from ..core.aliasing import note_write
 from ..core.element import is_array
@@ -28,7 +29,7 @@ from ..dispatch import generated
 from ..program import run_at
 from ..tree import Structure
 from .leaves import NUMBER, STATIC, TENSOR, Arguments, Leaf, hashable, is_static, raw, static
-from .taking import Entry, Variant
+from .variants import Entry, Variant
 from .writes import apart
 
 MISSED = object()
@@ -40,37 +41,34 @@ Caller = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 def caller(
-    name: str, after: Callable[..., Any], entry: Entry, variant: Variant, arguments: Arguments
+    name: str, after: WeakMethod[Any], entry: Entry, variant: Variant, arguments: Arguments
 ) -> Caller:
     """Generate the function, for arguments like these. It does not keep itself alive.
 
     name   that of the compiled function, for tracebacks
-    after  continues a call whose program raised
+    after  a weak reference to what continues a call whose program raised
     """
-    inputs = (raw(arguments.leaves[i]) for i in entry.inputs)
-    text = _Text(after, entry, variant, run_at(variant.run, inputs))
+    run = run_at(variant.run, (raw(arguments.leaves[i]) for i in entry.inputs))
+    text = _Text(entry, variant)
+    text.scope |= {"run": run, "after": after}
     generated.run("\n".join(text.lines()), f"multigrad call of {name}", text.scope)
     call: Caller = text.scope.pop("call")
     return call
 
 
 class _Text:
-    def __init__(
-        self, after: Callable[..., Any], entry: Entry, variant: Variant, run: Callable[..., Any]
-    ) -> None:
+    def __init__(self, entry: Entry, variant: Variant) -> None:
         self.entry = entry
         self.variant = variant
+        self.library: Any = variant.result.library
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
-            "run": run,
-            "after": after,
             "entry": entry,
             "variant": variant,
             "wrapped": lambda x: wrap(x) if is_array(x) else x,
             "is_static": is_static,
             "note_write": note_write,
         }
-        self.temporaries = 0
 
     def name(self, prefix: str, x: Any) -> str:
         name = f"{prefix}{len(self.scope)}"
@@ -80,146 +78,123 @@ class _Text:
     def lines(self) -> Iterator[str]:
         yield "def call(args, kwargs):"
         positional, named = self.entry.structure.children
-        yield from self.taken("args", positional, 0)
-        yield from self.taken("kwargs", named, _size(positional))
-        yield from self.checked_writes()
-        given = ", ".join(self.raw(i) for i in self.entry.inputs)
+        yield from self.split("args", positional, 0)
+        yield from self.split("kwargs", named, _size(positional))
+        if self.variant.writes:
+            yield _missed(self.shared_writes())
+        inputs = ", ".join(self.raw(i) for i in self.entry.inputs)
         yield "    try:"
-        yield f"        outs = run({given})"
+        yield f"        outs = run({inputs})"
         yield "    except Exception as error:"
-        yield "        return after(error, entry, variant, args, kwargs)"
+        yield "        return after()(error, entry, variant, args, kwargs)"
         for i, place in self.variant.writes.items():
             if place is not None:
                 yield f"    l{i}[...] = outs[{place}]"
             elif self.entry.kinds[i].kind == TENSOR:
                 yield f"    note_write(l{i}._cell)"
-        yield (
-            "    return "
-            f"{self.result(self.variant.result.structure, iter(self.variant.result.places))}"
-        )
+        result = self.variant.result
+        yield f"    return {self.result(result.structure, iter(result.places))}"
 
     # Arguments
 
-    def taken(self, x: str, structure: Structure, first: int) -> Iterator[str]:
-        """Take apart the variable `x`, which must have that structure.
+    def split(self, x: str, structure: Structure, first: int) -> Iterator[str]:
+        """Split the variable `x`, which must have that structure, into its leaves.
 
-        Its leaves are numbered from `first`.
+        These are numbered from `first`.
         """
         kind, aux, children = structure
         if kind is None:
             yield from self.leaf(x, first)
             return
         if kind.cls is type(None):
-            yield f"    if {x} is not None: return MISSED"
+            yield _missed(f"{x} is not None")
             return
-        names, firsts = [], []
+        names: list[str] = []
+        firsts: list[int] = []
         for child in children:
-            self.temporaries += 1
-            names.append(f"l{first}" if child.kind is None else f"x{self.temporaries}")
+            names.append(f"l{first}" if child.kind is None else f"{x}_{len(names)}")
             firsts.append(first)
             first += _size(child)
-        into = f"{', '.join(names)}{',' if len(names) == 1 else ''}"
-        test = f"type({x}) is not {self.name('t', kind.cls)}" if x not in ("args", "kwargs") else ""
+        if x not in ("args", "kwargs"):
+            yield _missed(f"type({x}) is not {self.name('t', kind.cls)}")
+        parts = x
         if kind.family is tuple or kind.cls is dict:
-            yield f"    if {test}{' or ' if test else ''}len({x}) != {len(names)}: return MISSED"
+            yield _missed(f"len({x}) != {len(names)}")
             if kind.cls is dict and names:
-                plain = all(type(key) is str for key in aux[0])
-                yield f"    if {self.other_aux(f'tuple({x})', aux[0], plain)}: return MISSED"
-            if names:
-                yield f"    {into} = {x}{'.values()' if kind.cls is dict else ''}"
+                parts, keys = f"{x}.values()", aux[0]
+                plain = all(type(key) is str for key in keys)
+                other = f"tuple({x}) != {self.name('k', keys)}"
+                yield _missed(other if plain else self.other_aux(f"tuple({x})", keys))
         else:
-            flat, other = f"f{self.temporaries}", f"a{self.temporaries}"
-            yield f"    if {test}: return MISSED"
-            yield f"    {flat}, {other} = {self.name('flatten', kind.flatten)}({x})"
-            yield f"    {flat} = tuple({flat})"
-            yield (
-                f"    if {self.other_aux(other, aux)} or len({flat}) != {len(names)}: return MISSED"
-            )
-            if names:
-                yield f"    {into} = {flat}"
+            parts = f"f{x}"
+            yield f"    {parts}, a{x} = {self.name('flatten', kind.flatten)}({x})"
+            yield f"    {parts} = tuple({parts})"
+            yield _missed(f"{self.other_aux(f'a{x}', aux)} or len({parts}) != {len(names)}")
+        if names:
+            yield f"    {generated.tuple_text(names)} = {parts}"
         for name, child, number in zip(names, children, firsts, strict=True):
-            yield from self.taken(name, child, number)
+            yield from self.split(name, child, number)
 
-    def other_aux(self, x: str, aux: Any, plain: bool = False) -> str:
+    def other_aux(self, x: str, aux: Any) -> str:
         """The test that a container has another aux than the recorded one."""
-        if plain:
-            return f"{x} != {self.name('k', aux)}"
-        return (
-            f"not is_static({self.name('hashable', hashable)}({x}), "
-            f"{self.name('k', static(hashable(aux)))})"
-        )
+        key = self.name("k", static(hashable(aux)))
+        return f"not is_static({self.name('hashable', hashable)}({x}), {key})"
 
     def leaf(self, x: str, i: int) -> Iterator[str]:
         leaf = self.entry.kinds[i]
-        test = [f"type({x}) is not {self.name('t', leaf.cls)}"]
         if leaf.kind == STATIC:
-            yield f"    if {self.static_test(x, leaf)}: return MISSED"
+            yield _missed(self.other_static(x, leaf))
             return
+        tests = [f"type({x}) is not {self.name('t', leaf.cls)}"]
         if leaf.kind == NUMBER:
-            yield f"    if {test[0]}: return MISSED"
+            yield _missed(*tests)
             return
+        shape, dtype, strides, device, weak = leaf.form
         array = x
         if leaf.kind == TENSOR:
             array = f"r{i}"
-            base = self.name("e", leaf.library.element(leaf.form[1]))  # type: ignore[union-attr]
-            yield (
-                f"    if {test[0]} or {x}._elem is not {base} or {x}._node is not None: "
-                "return MISSED"
-            )
+            base = self.name("e", self.library.element(dtype))
+            yield _missed(*tests, f"{x}._elem is not {base}", f"{x}._node is not None")
             if leaf.cls is not Tensor:
                 yield f"    {x}._check()"
             yield f"    {array} = {x}._array"
-            test = []
-        shape, dtype, strides, device, weak = leaf.form
-        test.append(f"{array}.shape != {self.name('s', shape)}")
+            tests = []
+        tests.append(f"{array}.shape != {self.name('s', shape)}")
         if leaf.kind != TENSOR:
             name = self.name("d", dtype)
-            test.append(f"({array}.dtype is not {name} and {array}.dtype != {name})")
+            tests.append(f"({array}.dtype is not {name} and {array}.dtype != {name})")
         if weak is not None:
-            test.append(f"{array}.weak_type is not {weak}")
+            tests.append(f"{array}.weak_type is not {weak}")
         if strides is not None:
-            test.append(f"{array}.strides != {self.name('r', strides)}")
-        elif device is not None and not _has_one_device(leaf.library):
-            library: Any = leaf.library
-            test.append(
-                f"{self.name('device', library.device)}({self.name('xp', library.xp)}, {array}) != "
-                f"{self.name('p', device)}"
-            )
-        yield f"    if {' or '.join(test)}: return MISSED"
+            tests.append(f"{array}.strides != {self.name('r', strides)}")
+        elif device is not None and not _has_one_device(self.library):
+            of = f"{self.name('device', self.library.device)}({self.name('xp', self.library.xp)}"
+            tests.append(f"{of}, {array}) != {self.name('p', device)}")
+        yield _missed(*tests)
 
-    def static_test(self, x: str, leaf: Leaf) -> str:
+    def other_static(self, x: str, leaf: Leaf) -> str:
+        """The test that a static value is another one than the recorded one."""
         value, kind = leaf.form
+        expected = self.name("k", value)
         if kind in (bool, int, str, bytes):
-            return f"type({x}) is not {self.name('t', kind)} or {x} != {self.name('k', value)}"
-        if kind in (float, complex, tuple, frozenset, slice):
-            return (
-                f"type({x}) is not {self.name('t', kind)} or not is_static({x}, "
-                f"{self.name('k', leaf.form)})"
-            )
-        known = self.name("k", value)
-        return f"{x} is not {known} and (type({x}) is not {self.name('t', kind)} or {x} != {known})"
+            return f"type({x}) is not {self.name('t', kind)} or {x} != {expected}"
+        return f"{x} is not {expected} and not is_static({x}, {self.name('k', leaf.form)})"
 
     def raw(self, i: int) -> str:
         return f"r{i}" if self.entry.kinds[i].kind == TENSOR else f"l{i}"
 
-    def checked_writes(self) -> Iterator[str]:
-        """Check that arguments that are written share no memory with others."""
-        if not self.variant.writes:
-            return
-        library = next(leaf.library for leaf in self.entry.kinds if leaf.library is not None)
-        if library.mutable:
-            arrays = [self.raw(i) for i in self.entry.inputs if self.entry.kinds[i].kind != NUMBER]
-            targets = [self.raw(i) for i in self.variant.writes]
-            yield (
-                f"    if not {self.name('apart', apart)}(({', '.join(targets)},), "
-                f"({', '.join(arrays)},), {self.name('library', library)}): return MISSED"
+    def shared_writes(self) -> str:
+        """The test that arguments that are written share memory with others."""
+        kinds = {i: self.entry.kinds[i].kind for i in self.entry.inputs}
+        if self.library.mutable:
+            arrays = generated.tuple_text(
+                self.raw(i) for i, kind in kinds.items() if kind != NUMBER
             )
-        else:
-            tensors = [f"l{i}" for i in self.entry.inputs if self.entry.kinds[i].kind == TENSOR]
-            yield (
-                f"    if len({{{', '.join(f'id({x})' for x in tensors)}}}) != "
-                f"{len(tensors)}: return MISSED"
-            )
+            targets = generated.tuple_text(map(self.raw, self.variant.writes))
+            function, library = self.name("apart", apart), self.name("library", self.library)
+            return f"not {function}({targets}, {arrays}, {library})"
+        ids = [f"id(l{i})" for i, kind in kinds.items() if kind == TENSOR]
+        return f"len({{{', '.join(ids)}}}) != {len(ids)}"
 
     # The result
 
@@ -230,7 +205,7 @@ class _Text:
             if what == "item":
                 return f"outs[{x}][()]"
             if what == "whole":
-                return f"{self.name('asarray', self.variant.result.library.xp.asarray)}(outs[{x}])"
+                return f"{self.name('asarray', self.library.xp.asarray)}(outs[{x}])"
             if what == "out":
                 return f"wrapped(outs[{x}])" if self.variant.result.tensors else f"outs[{x}]"
             return f"l{x}" if what == "argument" else self.name("static", x)
@@ -238,15 +213,19 @@ class _Text:
             return "None"
         parts = [self.result(child, places) for child in children]
         if kind.cls is tuple:
-            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-        if kind.cls is list:
-            return f"[{', '.join(parts)}]"
+            return generated.tuple_text(parts)
         if kind.cls is dict:
-            keys = [self.name("k", key) for key in aux[0]]
-            return (
-                f"{{{', '.join(f'{key}: {part}' for key, part in zip(keys, parts, strict=True))}}}"
-            )
-        return f"{self.name('make', kind.unflatten)}({self.name('aux', aux)}, [{', '.join(parts)}])"
+            keys = (self.name("k", key) for key in aux[0])
+            items = (f"{key}: {part}" for key, part in zip(keys, parts, strict=True))
+            return f"{{{', '.join(items)}}}"
+        elements = f"[{', '.join(parts)}]"
+        if kind.cls is list:
+            return elements
+        return f"{self.name('make', kind.unflatten)}({self.name('aux', aux)}, {elements})"
+
+
+def _missed(*tests: str) -> str:
+    return f"    if {' or '.join(tests)}: return MISSED"
 
 
 def _has_one_device(library: Any) -> bool:

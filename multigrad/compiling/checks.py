@@ -10,33 +10,19 @@ from typing import Any
 
 from .. import tree
 from ..core.aliasing import laid_out
-from ..core.element import SCALARS, Library, library_of
+from ..core.element import SCALARS, library_of
 from ..core.level import Layer
 from ..core.tensor import Tensor, wrap
 from ..errors import MultigradError
+from ..program import Torn
+from .arrays import equal, unshared
 from .leaves import Arguments, raw
-from .taking import Variant
-
-ROUNDING = 2**12
-"""The allowed difference of arrays that were computed in another order.
-
-It is relative to the largest element, in units of rounding of the lowest precision of the program.
-"""
+from .variants import Variant
+from .writes import write
 
 
 class HiddenStateError(MultigradError, RuntimeError):
     """A compiled function depends on a state besides its arguments, which the recording froze."""
-
-
-class OwnError(Exception):
-    """An error that the function itself raised in the comparison.
-
-    It has been called, and is not called again.
-    """
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error = error
 
 
 def compared(
@@ -44,7 +30,7 @@ def compared(
 ) -> Any:
     """The result of the program for these arguments, after a comparison with the function.
 
-    Raises HiddenStateError if they differ.
+    Raises HiddenStateError if they differ, and Torn if the function raises.
     """
     leaves = _copies(arguments, variant)
     before = _read(arguments, variant)
@@ -52,32 +38,13 @@ def compared(
     values = _values(variant.returned(outs, leaves), leaves, variant)
     expected = _called(function, arguments, variant)
     _unwritten(name, arguments, before)
-    where = _difference(values, expected)
-    if where is not None:
-        unit = _unit(variant)
-        if (
-            _difference(values, expected, unit) is not None
-            or _difference(expected, _called(function, arguments, variant)) is not None
-        ):
-            other = _other_library(values, expected, unit)
-            if other is not None:
-                raise HiddenStateError(f"compile: {name} has returned {other}")
-            raise HiddenStateError(
-                f"compile: {name} has returned another result than its program, which was "
-                f"recorded at an earlier call ({where}). So it depends on hidden state besides "
-                "its arguments, such as a random generator, a counter or the time, and the "
-                "program has frozen the state of the recording. Pass it as an argument. Or it "
-                "asks for the class of its arguments, as by isinstance(x, numpy.ndarray): while "
-                "it is recorded, they are layers. (check=False skips the comparison.)"
-            )
-    for i, place in variant.writes.items():
-        target, value = arguments.leaves[i], leaves[i]
-        if isinstance(target, Tensor):
-            target[...] = value
-        elif place is None:
-            library = library_of(target)
-            assert library is not None
-            library.write(library.xp, target, value)
+    exactly = _different(values, expected)
+    if exactly:
+        different = _different(values, expected, _unit(variant))
+        if different or _different(expected, _called(function, arguments, variant)):
+            raise HiddenStateError(_message(name, exactly[0][0], different))
+    for i in variant.writes:
+        write(arguments.leaves[i], raw(leaves[i]))
     return variant.result.of(outs, arguments.leaves)
 
 
@@ -86,11 +53,9 @@ def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
     leaves = list(arguments.leaves)
     for i in variant.writes:
         x = leaves[i]
-        library = arguments.library
-        assert library is not None
         # with the strides of the original, since reshaping it may make a copy because of them
-        copied = laid_out(library.xp.asarray(raw(x), copy=True), raw(x))
-        leaves[i] = wrap(copied) if isinstance(x, Tensor) else copied
+        copy = laid_out(unshared(raw(x)), raw(x))
+        leaves[i] = wrap(copy) if isinstance(x, Tensor) else copy
     return leaves
 
 
@@ -104,21 +69,20 @@ def _read(arguments: Arguments, variant: Variant) -> list[tuple[int, Any]]:
         for i in arguments.inputs
         if arguments.kinds[i].library is library and i not in variant.writes
     ]
-    return [(i, library.xp.asarray(raw(arguments.leaves[i]), copy=True)) for i in places]
+    return [(i, unshared(raw(arguments.leaves[i]))) for i in places]
 
 
 def _unwritten(name: str, arguments: Arguments, before: Sequence[tuple[int, Any]]) -> None:
     """Raise if the function has written to arrays that its program only reads, and restore them."""
-    library, other = arguments.library, []
+    names = []
     for i, value in before:
-        assert library is not None
         x = raw(arguments.leaves[i])
-        if not same_arrays(x, value, library):
-            library.write(library.xp, x, value)
-            other.append(arguments.name(i))
-    if other:
+        if not equal(x, value):
+            write(x, value)
+            names.append(arguments.name(i))
+    if names:
         raise HiddenStateError(
-            f"compile: {name} has written to {', '.join(other)} in a way that its program has "
+            f"compile: {name} has written to {', '.join(names)} in a way that its program has "
             "not recorded, as by a method of the library's own arrays. Write by x[...] = "
             "value, or by an operator such as x += value"
         )
@@ -134,15 +98,9 @@ def _called(
         return _values(function(*args, **kwargs), leaves, variant)
     except BaseException as error:
         for i in variant.writes:
-            target = arguments.leaves[i]
-            if isinstance(target, Tensor):
-                target[...] = leaves[i]
-            else:
-                library = library_of(target)
-                assert library is not None
-                library.write(library.xp, target, leaves[i])
+            write(arguments.leaves[i], raw(leaves[i]))
         if isinstance(error, Exception):
-            raise OwnError(error) from None
+            raise Torn(error) from None  # the function has been called, and is not called again
         raise
 
 
@@ -163,40 +121,42 @@ def _unit(variant: Variant) -> float:
     return max((float(library.xp.finfo(dtype).eps) for dtype in floating), default=0.0)
 
 
-def _difference(
+def _different(
     values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], unit: float = 0.0
-) -> str | None:
-    """The first difference, or None. With a unit of rounding, arrays may differ by rounding."""
+) -> list[tuple[str, Any, Any]]:
+    """The names and values that differ. With a unit of rounding, arrays may differ by rounding."""
     if [name for name, _ in values] != [name for name, _ in expected]:
-        return "the structure of the result"
-    for (name, x), (_, y) in zip(values, expected, strict=True):
-        if not _same(_plain(x), _plain(y), unit):
-            return name
-    return None
+        return [("the structure of the result", None, None)]
+    pairs = [
+        (name, _plain(x), _plain(y)) for (name, x), (_, y) in zip(values, expected, strict=True)
+    ]
+    return [(name, x, y) for name, x, y in pairs if not _same(x, y, unit)]
 
 
-def _other_library(
-    values: Sequence[tuple[str, Any]], expected: Sequence[tuple[str, Any]], unit: float
-) -> str | None:
-    """The message if only the libraries of arrays differ, or None."""
-    message = None
-    if [name for name, _ in values] != [name for name, _ in expected]:
-        return None
-    for (name, x), (_, y) in zip(values, expected, strict=True):
-        x, y = _plain(x), _plain(y)
-        library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
-        if library is None or other is None or library is other:
-            if not _same(x, y, unit):
-                return None
-        elif message is None:
-            message = (
-                f"an array of {other.name} where its program returns one of {library.name} "
-                f"({name}). A function of {other.name} that takes an array of {library.name} "
-                f"itself converts it, but a recording stays with {library.name}. Call the "
-                f"function of multigrad or of {library.name} instead. (check=False skips the "
-                "comparison.)"
-            )
-    return message
+def _message(name: str, where: str, different: Sequence[tuple[str, Any, Any]]) -> str:
+    """The error for a result that differs from that of the program."""
+    libraries = [(where, _library(x), _library(y)) for where, x, y in different]
+    if libraries and all(a and b and a is not b for _, a, b in libraries):
+        place, library, other = libraries[0]
+        return (
+            f"compile: {name} has returned an array of {other.name} where its program returns one "
+            f"of {library.name} ({place}). A function of {other.name} that takes an array of "
+            f"{library.name} itself converts it, but a recording stays with {library.name}. Call "
+            f"the function of multigrad or of {library.name} instead. (check=False skips the "
+            "comparison.)"
+        )
+    return (
+        f"compile: {name} has returned another result than its program, which was "
+        f"recorded at an earlier call ({where}). So it depends on hidden state besides "
+        "its arguments, such as a random generator, a counter or the time, and the "
+        "program has frozen the state of the recording. Pass it as an argument. Or it "
+        "asks for the class of its arguments, as by isinstance(x, numpy.ndarray): while "
+        "it is recorded, they are layers. (check=False skips the comparison.)"
+    )
+
+
+def _library(x: Any) -> Any:
+    return None if type(x) in SCALARS else library_of(x)
 
 
 def _plain(x: Any) -> Any:
@@ -206,31 +166,7 @@ def _plain(x: Any) -> Any:
     return x
 
 
-def _same(x: Any, y: Any, unit: float = 0.0) -> bool:
-    library, other = (None if type(z) in SCALARS else library_of(z) for z in (x, y))
-    if library is None or other is None:
-        if type(x) is not type(y):
-            return False
-        return bool(x is y or x == y or (x != x and y != y))
-    if library is not other or tuple(x.shape) != tuple(y.shape) or x.dtype != y.dtype:
-        return False
-    return same_arrays(x, y, library, unit)
-
-
-def same_arrays(x: Any, y: Any, library: Library, unit: float = 0.0) -> bool:
-    """Whether two raw arrays of equal shape and dtype have the same values, nan included.
-
-    With a unit of rounding, such as `finfo(dtype).eps`, they may differ by rounding.
-    """
-    xp, elem = library.xp, library.element(x.dtype)
-    same = x == y
-    if elem.floating:
-        same = xp.logical_or(same, xp.logical_and(x != x, y != y))
-    if bool(xp.all(same)):
-        return True
-    if not unit or not elem.floating or not bool(xp.all(xp.logical_or(same, xp.isfinite(x - y)))):
-        return False
-    zero = xp.zeros_like(x)
-    off = xp.abs(xp.where(same, zero, x) - xp.where(same, zero, y))
-    largest = xp.max(xp.abs(xp.where(xp.isfinite(y), y, zero)))
-    return bool(xp.max(off) <= ROUNDING * unit * largest)
+def _same(x: Any, y: Any, unit: float) -> bool:
+    if _library(x) is not None and _library(y) is not None:
+        return equal(x, y, unit)
+    return type(x) is type(y) and bool(x is y or x == y or (x != x and y != y))

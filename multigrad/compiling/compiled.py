@@ -11,7 +11,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -27,7 +27,7 @@ from . import callers, checks, listing
 from .callers import MISSED
 from .leaves import Arguments, Statics, raw
 from .recording import Aside
-from .taking import Entry, Variant, take
+from .variants import Entry, Variant, record
 from .writes import may_write
 
 _mode, _running, _duals = gate.get, running, dual_levels.get
@@ -44,13 +44,6 @@ ASKED = {
 }
 
 
-def _after(compiled: weakref.ref[Compiled[Any, Any]], *arguments: Any) -> Any:
-    """Do as `Compiled._after` of the compiled function, which is running."""
-    running = compiled()
-    assert running is not None
-    return running._after(*arguments)
-
-
 class Compiled(Generic[P, R]):
     """A compiled function.
 
@@ -63,7 +56,7 @@ class Compiled(Generic[P, R]):
     ) -> None:
         update_wrapper(self, function)
         self._function = function
-        self._given = statics
+        self._positions = statics
         self._statics = Statics(function, statics) if statics else None
         self._most = most
         self._arena = arena
@@ -94,7 +87,7 @@ class Compiled(Generic[P, R]):
             target = getattr(target, part, None)
         if target is self:
             return name
-        return Compiled, (self._function, self._given, self._most, self._arena, self._check)
+        return Compiled, (self._function, self._positions, self._most, self._arena, self._check)
 
     def __repr__(self) -> str:
         return f"<compiled {self._name}>"
@@ -104,7 +97,7 @@ class Compiled(Generic[P, R]):
     @property
     def programs(self) -> tuple[Program, ...]:
         """The recorded programs, in the order of their keys."""
-        return tuple([v.program for entry in list(self._entries.values()) for v in entry.variants])
+        return tuple([variant.program for _, variant in self._variants()])
 
     def source(self) -> str:
         """Return the recorded programs as text.
@@ -112,20 +105,17 @@ class Compiled(Generic[P, R]):
         For each program it has the arguments, the operations with their lines in the user's code,
         the guards and the writes.
         """
-        return "\n".join(
-            listing.text(self._name, entry, v)
-            for entry in list(self._entries.values())
-            for v in entry.variants
-        )
+        return "\n".join(listing.text(self._name, *variant) for variant in self._variants())
 
     def memory(self) -> int:
         """Return the bytes that programs keep between calls.
 
         They are constants, and memory for intermediate results.
         """
-        return sum(
-            listing.memory(v) for entry in list(self._entries.values()) for v in entry.variants
-        )
+        return sum(listing.memory(variant) for _, variant in self._variants())
+
+    def _variants(self) -> list[tuple[Entry, Variant]]:
+        return [(entry, v) for entry in list(self._entries.values()) for v in entry.variants]
 
     def clear(self) -> None:
         """Forget all programs.
@@ -164,57 +154,45 @@ class Compiled(Generic[P, R]):
             arguments = Arguments(args, kwargs, self._statics)
         except Aside:
             return self._itself(args, kwargs)
-        entry = self._entries.get((mode, arguments.key))
+        key = mode, arguments.key
+        entry = self._entries.get(key)
         if entry is None:
-            entry = self._new_entry((mode, arguments.key), arguments)
-            if entry is None:
-                return self._itself(args, kwargs)
+            with self._lock:
+                if len(self._entries) < self._most:
+                    new = Entry(key, arguments.structure, arguments.kinds, arguments.inputs)
+                    entry = self._entries.setdefault(key, new)
+        if entry is None:
+            self._warn_of_keys(arguments)
+            return self._itself(args, kwargs)
         if entry.hidden:
             raise checks.HiddenStateError(entry.aside)
         if entry.aside is not None:
             return self._itself(args, kwargs)
-        variant = entry.last
-        if variant is None:
-            return self._recorded(entry, arguments, args, kwargs)
-        return self._run(entry, variant, arguments, args, kwargs)
+        if entry.last is None:
+            return self._recorded(entry, arguments)
+        return self._run(entry, entry.last, arguments)
 
     def _itself(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, with raw arrays for raw arrays, as from a program."""
         result = self._function(*args, **kwargs)
         return result if tree.has_layer((args, kwargs)) else tree.mapped(strip, result)
 
-    def _new_entry(self, key: Any, arguments: Arguments) -> Entry | None:
-        with self._lock:
-            if len(self._entries) >= self._most:
-                self._warn_of_keys(arguments)
-                return None
-            return self._entries.setdefault(key, Entry(arguments, key[0]))
-
-    def _run(
-        self,
-        entry: Entry,
-        variant: Variant,
-        arguments: Arguments,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def _run(self, entry: Entry, variant: Variant, arguments: Arguments) -> Any:
         """Run a program, and others if guards miss."""
         while True:
             if variant.writes and not may_write(arguments, list(variant.writes)):
-                return self._itself(args, kwargs)
+                return self._itself(arguments.args, arguments.kwargs)
             try:
                 if self._check is True or not variant.checked:
                     result = checks.compared(self._function, self._name, variant, arguments)
                     variant.checked = True
                 else:
-                    result = variant.returned(
-                        variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs]),
-                        arguments.leaves,
-                    )
+                    outs = variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs])
+                    result = variant.returned(outs, arguments.leaves)
             except Missed as missed:
                 following = entry.following(variant, missed)
                 if following is None:
-                    return self._recorded(entry, arguments, args, kwargs, missed)
+                    return self._recorded(entry, arguments, missed)
                 variant = following
                 continue
             except Torn as torn:
@@ -224,26 +202,24 @@ class Compiled(Generic[P, R]):
                     entry.aside, entry.hidden = str(error), True
                     self._hot = ()
                 raise
-            except checks.OwnError as error:
-                raise error.error from None
             except Exception:
                 # the function itself raises the right error, with its own lines, and writes to
                 # its arguments as it does without a program
-                return self._itself(args, kwargs)
+                return self._itself(arguments.args, arguments.kwargs)
             entry.last = variant
             self._keep_hot(entry, variant, arguments)
             return result
 
     def _keep_hot(self, entry: Entry, variant: Variant, arguments: Arguments) -> None:
         """Let this program be tried first, before a key is made."""
-        if self._check is True or entry.mode is not True:
+        if self._check is True or entry.key[0] is not True:
             return
         with self._lock:
-            if self._entries.get((entry.mode, entry.key)) is entry:
+            if self._entries.get(entry.key) is entry:
                 call = self._callers.get(variant)
                 if call is None:
                     # it must not keep this function alive, which keeps it
-                    after = partial(_after, weakref.ref(self))
+                    after = weakref.WeakMethod(self._after)
                     call = callers.caller(self._name, after, entry, variant, arguments)
                     self._callers[variant] = call
                 self._hot = (call, *[other for other in self._hot if other is not call][: HOT - 1])
@@ -269,19 +245,12 @@ class Compiled(Generic[P, R]):
                 return result
         arguments = Arguments(args, kwargs, self._statics)
         if following is None:
-            return self._recorded(entry, arguments, args, kwargs, error)
-        return self._run(entry, following, arguments, args, kwargs)
+            return self._recorded(entry, arguments, error)
+        return self._run(entry, following, arguments)
 
     # Recording
 
-    def _recorded(
-        self,
-        entry: Entry,
-        arguments: Arguments,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        missed: Missed | None = None,
-    ) -> Any:
+    def _recorded(self, entry: Entry, arguments: Arguments, missed: Missed | None = None) -> Any:
         """Record a program while the function runs, and return the result of the function."""
         if missed is not None and len(entry.variants) >= self._most:
             where = missed.guard.line or "one of its lines"
@@ -293,26 +262,28 @@ class Compiled(Generic[P, R]):
                 "from now on. Compute with the array itself, as with multigrad.where, or pass "
                 "a larger max_programs",
             )
-            return self._itself(args, kwargs)
+            return self._itself(arguments.args, arguments.kwargs)
         try:
-            taken = take(self._function, arguments)
+            variant, result, reason = record(self._function, arguments)
         except Aside as aside:
             self._put_aside(entry, *aside.args)
-            return self._itself(args, kwargs)
-        if taken.unkept is not None:
-            self._put_aside(entry, taken.unkept)
-            return taken.returned
-        library = taken.library
-        run = library.backend.kernel("compile")(library.xp, taken.program, arena=self._arena)
-        variant = Variant(taken.program, run, taken.result, taken.writes, not self._check)
+            return self._itself(arguments.args, arguments.kwargs)
+        if reason is not None:
+            self._put_aside(entry, reason)
+            return result
+        library = variant.result.library
+        kernel = library.backend.kernel("compile")
+        variant.run = kernel(library.xp, variant.program, arena=self._arena)
+        variant.checked = not self._check
         with self._lock:
             # another thread may have recorded it meanwhile
             if len(entry.variants) < self._most and not any(
-                variant.same(other) for other in entry.variants
+                len(variant.guards) == len(other.guards) and variant.begins(other.guards)
+                for other in entry.variants
             ):
                 entry.variants.append(variant)
                 entry.last = variant
-        return taken.returned
+        return result
 
     def _put_aside(self, entry: Entry, why: str | None = None) -> None:
         """Call the function itself from now on, if the reason holds for all such arguments."""
@@ -331,24 +302,19 @@ class Compiled(Generic[P, R]):
 
     def _warn_of_keys(self, arguments: Arguments) -> None:
         """Warn that there are too many keys, and name the argument that differs at each call."""
-        known = list(self._entries.values())
-        alike = [e for e in known if e.structure == arguments.structure]
         text = "the structure of the arguments"
+        alike = [e for e in list(self._entries.values()) if e.structure == arguments.structure]
         if alike:
 
             def different(entry: Entry) -> list[int]:
-                return [
-                    i
-                    for i, (a, b) in enumerate(zip(entry.kinds, arguments.kinds, strict=True))
-                    if a.key != b.key
-                ]
+                pairs = zip(entry.kinds, arguments.kinds, strict=True)
+                return [i for i, (a, b) in enumerate(pairs) if a.key != b.key]
 
-            nearest = min(reversed(alike), key=lambda e: len(different(e)))
-            places = different(nearest)
+            nearest = min(reversed(alike), key=lambda entry: len(different(entry)))
             text = "; ".join(
                 f"{arguments.name(i)}, which had {nearest.kinds[i]} and has "
                 f"{arguments.kinds[i]} now"
-                for i in places[:3]
+                for i in different(nearest)[:3]
             )
             text = text or "the grad mode"
         self._warn(

@@ -50,27 +50,26 @@ class Statics:
             return
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
             return
-        taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        parameters = [p for p in parameters if p.kind <= Parameter.POSITIONAL_OR_KEYWORD]
         for i in numbers:
-            if not -len(taken) <= i < len(taken):
+            if not -len(parameters) <= i < len(parameters):
                 raise ValueError(
                     f"compile: static_argnums names the argument {i}, and the function takes "
-                    f"{len(taken)} positional arguments"
+                    f"{len(parameters)} positional arguments"
                 )
-        self.numbers = [i % len(taken) for i in numbers]
-        self.names = [
-            taken[i].name for i in self.numbers if taken[i].kind is Parameter.POSITIONAL_OR_KEYWORD
-        ]
+        self.numbers = [i % len(parameters) for i in numbers]
+        positional = (parameters[i] for i in self.numbers)
+        self.names = [p.name for p in positional if p.kind is p.POSITIONAL_OR_KEYWORD]
 
     def boxed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call, with the static ones in boxes."""
-        given = list(args)
+        boxed = list(args)
         for i in self.numbers:
-            if -len(given) <= i < len(given):
-                given[i] = Static(given[i])
-        return tuple(given), {
+            if -len(boxed) <= i < len(boxed):
+                boxed[i] = Static(boxed[i])
+        return tuple(boxed), {
             name: Static(x) if name in self.names else x for name, x in kwargs.items()
         }
 
@@ -122,14 +121,10 @@ def leaf_of(x: Any) -> Leaf:
     if kind in NUMBERS:
         return Leaf(NUMBER, kind)
     if isinstance(x, Layer):
-        if (
-            not isinstance(x, Tensor)
-            or (kind is not Tensor and kind is not View)
-            or x._elem.run is not None
-        ):
+        if kind not in (Tensor, View) or x._elem.run is not None:
             raise Aside
         x._check()
-        if x._node is not None or isinstance(x._array, Layer):
+        if x._node is not None or isinstance(x._array, Layer):  # type: ignore[attr-defined]
             raise Aside
         return Leaf(TENSOR, kind, x._elem.library, form(x._array, x._elem.library))
     if isinstance(x, Standing):
@@ -203,7 +198,7 @@ def hashable(x: Any) -> Any:
     return tuple(map(hashable, x)) if type(x) in (tuple, list) else x
 
 
-_known: set[type] = set()
+_valued: set[type] = set()
 """The classes of arrays with values. All arrays of one class are alike in that."""
 
 
@@ -214,20 +209,21 @@ def is_traced(x: Any, library: Library) -> bool:
     their own. An array without elements counts as known, and leaves its class undecided.
     """
     kind = type(x)
-    if kind in _known or not prod(x.shape):
+    if kind in _valued or not prod(x.shape):
         return False
     if (
         not library.backend.capabilities.lazy
         and library.backend.kernel("storage")(library.xp, x)[1] == 0
     ):
         return True
-    _known.add(kind)
+    _valued.add(kind)
     return False
 
 
 class Arguments:
     """The arguments of one call.
 
+    args       the positional arguments, and `kwargs` those by name
     leaves     in order, the static ones in boxes
     structure  of (args, kwargs) without the leaves
     kinds      the Leaf of each leaf
@@ -235,11 +231,12 @@ class Arguments:
     inputs     the places of the leaves that are values of programs
     """
 
-    __slots__ = ("inputs", "key", "kinds", "leaves", "structure")
+    __slots__ = ("args", "inputs", "key", "kinds", "kwargs", "leaves", "structure")
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], statics: Statics | None
     ) -> None:
+        self.args, self.kwargs = args, kwargs
         if statics is not None:
             args, kwargs = statics.boxed(args, kwargs)
         self.leaves, self.structure = tree.flattened((args, kwargs))
@@ -286,12 +283,9 @@ class Arguments:
         """Whether no argument is a Tensor. Then results are raw arrays, too."""
         return all(leaf.kind != TENSOR for leaf in self.kinds)
 
-    def built(self, given: Sequence[Any]) -> tuple[Any, Any]:
+    def built(self, leaves: Sequence[Any]) -> Any:
         """Positional and named arguments with these leaves in place of those of the call."""
-        args, kwargs = tree.built(
-            self.structure, [x.value if type(x) is Static else x for x in given]
-        )
-        return args, kwargs
+        return tree.built(self.structure, [x.value if type(x) is Static else x for x in leaves])
 
     def name(self, i: int) -> str:
         """The path of a leaf in Python's notation: `args[0]['weights']`, `scale`."""

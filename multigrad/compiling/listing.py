@@ -8,7 +8,7 @@ from typing import Any
 from ..core.element import library_of
 from ..errors import PACKAGE
 from ..program import Call, Guard, Ref, Write, is_on_numbers, memory_of
-from .taking import Entry, Variant
+from .variants import Entry, Variant
 
 
 def text(name: str, entry: Entry, variant: Variant) -> str:

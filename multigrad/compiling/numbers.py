@@ -7,17 +7,19 @@ needs a number, by `int()`, as an index or by `float()`, the recording returns i
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil, floor
 from numbers import Integral
 from typing import Any
 
 from ..core.element import Library, is_array
 from ..core.level import Layer, Standing
 from ..errors import LeakError
+from ..memory.inplace import DIRECT
 from ..program import on_numbers
-from ..registry import OPS, Op
+from ..registry import OPS, Op, import_standard
 
-KINDS = (bool, int, float, complex)
-"""The classes of numbers. Each later one can hold the earlier ones."""
+KINDS = {bool: "bool", int: "integral", float: "real floating", complex: "complex floating"}
+"""The classes of numbers with their dtypes. Each later one can hold the earlier ones."""
 
 
 class RecordedNumber(Standing):
@@ -44,51 +46,29 @@ class RecordedNumber(Standing):
                 "had returned; return it from the function"
             )
 
-    def _told(self, kind: str) -> Any:
-        """The number itself. The program holds only for this number."""
+    def _guarded(self, kind: str = "number") -> Any:
+        """The number itself, or its int or bool. The program holds only for this answer."""
         self._check()
-        value = (
-            self._value
-            if kind == "number"
-            else self._recording.tried("int()", int, self._value)
-            if kind == "int"
-            else bool(self._value)
-        )
+        value = self._value
+        if kind != "number":
+            value = self._recording.tried(f"{kind}()", bool if kind == "bool" else int, value)
         self._recording.guard(self._number, kind, value)
         return value
 
     def __bool__(self) -> bool:
-        return bool(self._told("bool"))
+        return bool(self._guarded("bool"))
 
     def __index__(self) -> int:
         if not isinstance(self._value, int):
             raise TypeError(
                 f"{type(self._value).__name__!r} object cannot be interpreted as an integer"
             )
-        return int(self._told("int"))
+        return int(self._guarded("int"))
 
     def __int__(self) -> int:
-        return int(self._told("int"))
+        return int(self._guarded("int"))
 
     __trunc__ = __int__
-
-    def __float__(self) -> float:
-        return float(self._told("number"))
-
-    def __complex__(self) -> complex:
-        return complex(self._told("number"))
-
-    def __round__(self, digits: Any = None) -> Any:
-        return round(self._told("number"), digits)
-
-    def __floor__(self) -> int:
-        return int(self._told("number").__floor__())
-
-    def __ceil__(self) -> int:
-        return int(self._told("number").__ceil__())
-
-    def __hash__(self) -> int:
-        return hash(self._told("number"))
 
     def __getattr__(self, name: str) -> Any:
         """The other attributes of the number: `t.is_integer()`, `n.bit_length()`."""
@@ -98,7 +78,7 @@ class RecordedNumber(Standing):
                 name=name,
                 obj=self,
             )
-        return getattr(self._told("number"), name)
+        return getattr(self._guarded(), name)
 
     def __copy__(self) -> Any:
         return self
@@ -106,16 +86,10 @@ class RecordedNumber(Standing):
     def __deepcopy__(self, memo: Any) -> Any:
         return self
 
-    def __format__(self, spec: str) -> str:
-        return format(self._told("number"), spec)
-
-    def __repr__(self) -> str:
-        return repr(self._told("number"))
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
-        return np.asarray(self._told("number"), dtype=dtype)
+        return np.asarray(self._guarded(), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let NumPy compute with a 0-d array in place of the number."""
@@ -124,21 +98,21 @@ class RecordedNumber(Standing):
             for x in inputs
             if not isinstance(x, Standing) and (isinstance(x, Layer) or is_array(x))
         ]
-        given = [
+        operands = [
             x._as_operand(OPS["asarray"], others) if isinstance(x, Standing) else x for x in inputs
         ]
-        return getattr(ufunc, method)(*given, **kwargs)
+        return getattr(ufunc, method)(*operands, **kwargs)
 
     @property
     def real(self) -> Any:
-        return self if not isinstance(self._value, complex) else self._told("number").real
+        return self if not isinstance(self._value, complex) else self._guarded().real
 
     @property
     def imag(self) -> Any:
-        return self._told("number").imag
+        return self._guarded().imag
 
     def conjugate(self) -> Any:
-        return self if not isinstance(self._value, complex) else self._told("number").conjugate()
+        return self if not isinstance(self._value, complex) else self._guarded().conjugate()
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if modulus is None:
@@ -158,13 +132,9 @@ class RecordedNumber(Standing):
 
     # Its conversions as an argument of an operation
 
-    def _plain(self, kind: str = "number") -> Any:
+    def _plain(self) -> Any:
         """The number as a setting: an int, or the number itself. Both are guards."""
-        return self._told(
-            "int"
-            if isinstance(self._value, int) and not isinstance(self._value, bool)
-            else "number"
-        )
+        return self._guarded("int" if type(self._value) is int else "number")
 
     def _as_operand(self, op: Op, others: list[Any]) -> Any:
         """The number as a 0-d array, with the dtype of a Python scalar beside these operands."""
@@ -184,63 +154,44 @@ class RecordedNumber(Standing):
         return NotImplemented
 
 
-def _binary(name: str) -> Callable[[Any, Any], Any]:
-    def method(self: RecordedNumber, other: Any) -> Any:
-        return self._computed(name, self, other)
-
-    return method
-
-
-def _reflected(name: str) -> Callable[[Any, Any], Any]:
-    def method(self: RecordedNumber, other: Any) -> Any:
-        return self._computed(name, other, self)
-
-    return method
-
-
 def _setting(x: Any) -> Any:
     return x._plain() if isinstance(x, RecordedNumber) else x
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
-    def method(self: RecordedNumber) -> Any:
+def _convert(name: str, function: Callable[..., Any]) -> None:
+    """Let a function of Python get the number itself."""
+
+    def method(self: RecordedNumber, *args: Any) -> Any:
+        return function(self._guarded(), *args)
+
+    setattr(RecordedNumber, name, method)
+
+
+def _install(op: Op) -> None:
+    """Give numbers the operator of an operation."""
+    name = op.name
+
+    def unary(self: RecordedNumber) -> Any:
         self._check()
         return self._recording.arithmetic(name, (self,))
 
-    return method
+    def binary(self: RecordedNumber, other: Any) -> Any:
+        return self._computed(name, self, other)
+
+    def reflected(self: RecordedNumber, other: Any) -> Any:
+        return self._computed(name, other, self)
+
+    setattr(RecordedNumber, f"__{op.operator}__", unary if len(op.roles) == 1 else binary)
+    if op.operator in DIRECT:
+        setattr(RecordedNumber, f"__r{op.operator}__", reflected)
 
 
-for _stem, _name in (
-    ("add", "add"),
-    ("sub", "subtract"),
-    ("mul", "multiply"),
-    ("truediv", "divide"),
-    ("floordiv", "floor_divide"),
-    ("mod", "remainder"),
-    ("and", "bitwise_and"),
-    ("or", "bitwise_or"),
-    ("xor", "bitwise_xor"),
-    ("lshift", "bitwise_left_shift"),
-    ("rshift", "bitwise_right_shift"),
-):
-    setattr(RecordedNumber, f"__{_stem}__", _binary(_name))
-    setattr(RecordedNumber, f"__r{_stem}__", _reflected(_name))
-for _stem, _name in (
-    ("eq", "equal"),
-    ("ne", "not_equal"),
-    ("lt", "less"),
-    ("le", "less_equal"),
-    ("gt", "greater"),
-    ("ge", "greater_equal"),
-):
-    setattr(RecordedNumber, f"__{_stem}__", _binary(_name))
-for _stem, _name in (
-    ("neg", "negative"),
-    ("pos", "positive"),
-    ("abs", "abs"),
-    ("invert", "bitwise_invert"),
-):
-    setattr(RecordedNumber, f"__{_stem}__", _unary(_name))
+for _function in (ceil, complex, float, floor, format, hash, repr, round):
+    _convert(f"__{_function.__name__}__", _function)
+import_standard()
+for _op in list(OPS.values()):
+    if _op.operator and _op.name not in ("matmul", "pow"):
+        _install(_op)
 
 
 @Integral.register
@@ -272,25 +223,12 @@ def has_one_class(base: Any, exponent: Any) -> bool:
     return (not varies[0] and base >= 0) or (not varies[1] and exponent % 1 == 0)
 
 
-def kind_of(dtype: Any, library: Library) -> int:
-    """The place of a dtype among KINDS."""
-    isdtype = library.xp.isdtype
-    return (
-        0
-        if isdtype(dtype, "bool")
-        else 1
-        if isdtype(dtype, "integral")
-        else 2
-        if isdtype(dtype, "real floating")
-        else 3
-    )
-
-
 def dtype_beside(value: Any, dtypes: list[Any], library: Library) -> Any:
     """The dtype of a Python scalar beside arrays of these dtypes, or None without arrays."""
     if not dtypes:
         return None
     dtype = dtypes[0] if len(dtypes) == 1 else library.xp.result_type(*dtypes)
-    if KINDS.index(type(value)) <= kind_of(dtype, library):
+    lower = list(KINDS.values())[: list(KINDS).index(type(value))]
+    if not any(library.xp.isdtype(dtype, kind) for kind in lower):
         return dtype
     return (library.xp.zeros((), dtype=dtype) + value).dtype

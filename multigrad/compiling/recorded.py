@@ -87,11 +87,13 @@ class Recorded(extend.Layer):
         lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]
         return application.raised(applied, lifted)
 
+    @property
+    def _recording(self) -> Any:
+        return self._run
+
     def constant(self, array: Any) -> Recorded:
-        run: Any = self._run
-        library = self._elem.library
-        made: Recorded = run.layer(array, run.constant(array, library), library)
-        return made
+        constant: Recorded = self._recording.replaced(array)
+        return constant
 
     def _memory_order(self) -> str | None:
         """The memory order of the array, so that rules behave as outside of a recording.
@@ -99,35 +101,32 @@ class Recorded(extend.Layer):
         The program is only used for arguments with the same memory orders, and these determine the
         orders of all other values.
         """
-        run: Any = self._run
-        order: str | None = run.specs[self.number].order
+        order: str | None = self._recording.specs[self.number].order
         return order
 
     def known(self, other: Recorded) -> None:
         """Record that this value equals `other`."""
-        run: Any = self._run
-        run.known(self, other)
+        self._recording.known(self, other)
 
-    def _told(self, kind: str, value: Any) -> Any:
-        run: Any = self._run
-        run.guard(self.number, kind, value)
+    def _guarded(self, kind: str, value: Any) -> Any:
+        self._recording.guard(self.number, kind, value)
         return value
 
     @conversion
     def __bool__(self) -> bool:
         self._check()
-        return bool(self._told("bool", bool(self._array)))
+        return bool(self._guarded("bool", bool(self._array)))
 
     @conversion
     def __int__(self) -> int:
         self._check()
-        return int(self._told("int", self._run.tried("int()", int, self._array)))  # type: ignore[attr-defined]
+        return int(self._guarded("int", self._recording.tried("int()", int, self._array)))
 
     def __index__(self) -> int:
         self._check()
         if self.size != 1 or not self._is("integral"):
             raise TypeError("only integer arrays of one element can be used as an index")
-        return int(self._told("int", int(self._array)))
+        return int(self._guarded("int", int(self._array)))
 
     def _cast(self, kind: type) -> Any:
         self._convert(f"{kind.__name__}()")
@@ -147,12 +146,11 @@ class Recorded(extend.Layer):
         From now on the function itself is called, so that it sees the values of each call.
         """
         self._check()
-        run: Any = self._run
-        run.noted(
+        self._recording.noted(
             "it makes text of an array, as print() and str() do, and its program would have "
             "that of one call only"
         )
-        return self._array if run.raw else wrap(self._array)
+        return self._array if self._recording.raw else wrap(self._array)
 
     @conversion
     def item(self) -> Any:
@@ -173,9 +171,9 @@ class Recorded(extend.Layer):
 
     def _convert(self, what: str) -> NoReturn:
         self._check()
-        run: Any = self._run
-        run.refused = TypeError(CONVERTED.format(what=what) + INSTEAD.get(what, ""))
-        raise run.refused
+        refused = TypeError(CONVERTED.format(what=what) + INSTEAD.get(what, ""))
+        self._recording.refused = refused
+        raise refused
 
     def copy(self, order: Any = None) -> Any:
         """Return another array of the same values, as the method of NumPy arrays."""
@@ -186,7 +184,7 @@ class Recorded(extend.Layer):
 
     def sort(self, axis: int = -1, **settings: Any) -> Any:
         """Sort in place, if the method of the library's own arrays does so."""
-        if not (self._run.raw and sorts_in_place(self._elem.library)):  # type: ignore[attr-defined]
+        if not (self._recording.raw and sorts_in_place(self._elem.library)):
             return super().sort(axis, **settings)
         if settings.keys() - {"stable"}:
             raise TypeError(
@@ -201,14 +199,13 @@ class Recorded(extend.Layer):
 
         A scalar is immutable, so that `x += y` makes another one.
         """
-        return self._run.raw and isinstance(self._array, self._elem.library.scalars)  # type: ignore[attr-defined]
+        return self._recording.raw and isinstance(self._array, self._elem.library.scalars)
 
     def _whole(self) -> Any:
-        run: Any = self._run
         library = self._elem.library
         if not self._is_scalar():
             return self
-        return run.layer(library.xp.asarray(self._array), self.number, library)
+        return self._recording.layer(library.xp.asarray(self._array), self.number, library)
 
     def _take(self, value: Any) -> None:
         super()._take(value)
@@ -216,44 +213,37 @@ class Recorded(extend.Layer):
             self._array = self._elem.library.xp.asarray(self._array)
 
     def _as_returned(self, out: Any, ask: Callable[[Callable[[Any], Any]], Any]) -> Any:
-        run: Any = self._run
-        return run.as_returned(out, ask)
+        return self._recording.as_returned(out, ask)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call one of NumPy's functions, which return NumPy arrays for NumPy arrays."""
         out = super().__array_function__(function, types, args, kwargs)  # type: ignore[misc]
-        run: Any = self._run
-        if run.raw:
-            out = mapped(run.raw_again, out)
+        if self._recording.raw:
+            out = mapped(self._recording.raw_again, out)
         return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         own = super().__array_namespace__(api_version=api_version)
-        run: Any = self._run
-        if not run.raw or not self._elem.library.scalars:
+        if not self._recording.raw or not self._elem.library.scalars:
             return own
-        return _Functions(run, own, self._array.__array_namespace__())
+        return _Functions(self._recording, own, self._array.__array_namespace__())
 
     def __getitem__(self, key: Any, /) -> Any:
-        run: Any = self._run
         out: Any = super().__getitem__(key)
-        if run.raw:  # a list in a key is a Tensor for what carries the operation out
-            out = run.raw_again(out)
+        if self._recording.raw:  # a list in a key is a Tensor for what carries the operation out
+            out = self._recording.raw_again(out)
         if type(out) is not Recorded or any(
             k is Ellipsis for k in (key if type(key) is tuple else (key,))
         ):
             return out
-        return run.element(out)
+        return self._recording.element(out)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first axis; an element is read when it is asked for, as in NumPy."""
-        run: Any = self._run
-        rows: Iterator[Any] = super().__iter__()
-        return map(run.element, rows)
+        return map(self._recording.element, super().__iter__())
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        run: Any = self._run
-        if run.immutable:
+        if self._recording.immutable:
             raise TypeError(
                 f"an array of {self._elem.library.name} cannot be written to: its arrays are "
                 "immutable"
@@ -299,17 +289,11 @@ def _augmented(name: str) -> Any:
     return method
 
 
-def _divided(self: Any, other: Any, /) -> Any:
-    return (self // other, self % other) if self._run.raw else NotImplemented
-
-
-def _dividing(self: Any, other: Any, /) -> Any:
-    return (other // self, other % self) if self._run.raw else NotImplemented
-
-
-# arrays of NumPy have them, Tensors do not
-Recorded._define("__divmod__", _divided)
-Recorded._define("__rdivmod__", _dividing)
+# arrays of NumPy have divmod, Tensors do not
+Recorded._define("__divmod__", lambda x, y: (x // y, x % y) if x._recording.raw else NotImplemented)
+Recorded._define(
+    "__rdivmod__", lambda x, y: (y // x, y % x) if x._recording.raw else NotImplemented
+)
 for _stem in DIRECT:
     Recorded._define(f"__i{_stem}__", _augmented(f"__i{_stem}__"))
 

@@ -21,7 +21,7 @@ from ..dispatch.general import plain_scalars, run_raw, same_structure, with_dtyp
 from ..observe import gate
 from ..program import Call, Guard, Program, Ref, Spec, Write, on_numbers, refs
 from ..registry import OPS, Op
-from .arrays import elements_follow, equal
+from .arrays import elements_follow, equal, unshared
 from .lines import Lines
 from .numbers import RecordedNumber, dtype_beside, has_one_class, number_of
 from .recorded import Recorded, follow, refuse_captured
@@ -39,23 +39,23 @@ class Aside(Exception):
 class Recording(extend.Transform):
     """One recording of a function.
 
-    library  the backend of the arrays, or None without arrays
-    steps    the recorded steps so far; specs and constants of the program
-    raw      whether the arguments are raw arrays. Then operations on them have the meaning that
-             they have on raw arrays
-    given    the arguments: layers and numbers, by the number of the value
-    unkept   why the program cannot replace the function, if such a reason is known
-    refused  the error that was raised when the function asked for values
+    library    the backend of the arrays, or None without arrays
+    steps      the recorded steps so far; specs and constants of the program
+    raw        whether the arguments are raw arrays. Then operations on them have the meaning that
+               they have on raw arrays
+    arguments  layers and numbers in place of the arguments, by the number of the value
+    unkept     why the program cannot replace the function, if such a reason is known
+    refused    the error that was raised when the function asked for values
     """
 
     __slots__ = (
+        "_captured",
         "_elements",
         "_forms",
-        "_known",
         "_modes",
+        "arguments",
         "constants",
         "count",
-        "given",
         "guards",
         "immutable",
         "library",
@@ -81,11 +81,11 @@ class Recording(extend.Transform):
         self.specs: dict[int, Spec] = {}
         self.steps: list[Call | Guard | Write] = []
         self.constants: dict[int, Any] = {}
-        self.given: dict[int, Any] = {}
+        self.arguments: dict[int, Any] = {}
         self._elements: dict[Any, Element] = {}
         self._forms: dict[Any, Spec] = {}
         self.lines = Lines()
-        self._known: dict[int, tuple[Any, Any, int]] = {}
+        self._captured: dict[int, tuple[Any, int]] = {}
         self.unkept: str | None = None
         self.refused: TypeError | None = None
         if library is not None:
@@ -111,12 +111,12 @@ class Recording(extend.Transform):
             "C" if len(shape) < 2 else library.order(library.xp, x),
         )
         try:
-            known = self._forms.get(form)
+            spec = self._forms.get(form)
         except TypeError:  # a device or a dtype that cannot be hashed
             return Spec(*form)
-        if known is None:
-            known = self._forms[form] = Spec(*form)
-        return known
+        if spec is None:
+            spec = self._forms[form] = Spec(*form)
+        return spec
 
     def _element(self, x: Any, library: Library) -> Element:
         """The Element of a layer around `x`."""
@@ -131,23 +131,23 @@ class Recording(extend.Transform):
         """The replacement of an argument: a layer for a raw array, or a RecordedNumber."""
         if type(x) in SCALARS:
             n = self._next(Spec((), None, number=type(x)))
-            self.given[n] = number_of(x, n, self)
+            self.arguments[n] = number_of(x, n, self)
         else:
             library = library_of(x)
             assert library is not None
             n = self._next(self._spec(x, library))
-            self.given[n] = self.layer(x, n, library)
-        return self.given[n]
+            self.arguments[n] = self.layer(x, n, library)
+        return self.arguments[n]
 
     def layer(self, x: Any, number: int, library: Library) -> Recorded:
         """A layer around the raw array `x`, which is the value `number`."""
-        made: Recorded = _new(Recorded)
-        made._array = x
-        made._elem = self._element(x, library)
-        made._cell = []
-        made._view = None
-        made.number = number
-        return made
+        layer: Recorded = _new(Recorded)
+        layer._array = x
+        layer._elem = self._element(x, library)
+        layer._cell = []
+        layer._view = None
+        layer.number = number
+        return layer
 
     def constant(self, x: Any, library: Library) -> int:
         """The value of a raw array that does not depend on the arguments.
@@ -155,17 +155,13 @@ class Recording(extend.Transform):
         It is copied, unless it is never written.
         """
         self.met(library)
-        known = self._known.get(id(x))
-        if known is not None and (not library.mutable or equal(library, known[1], x)):
-            return known[2]
-        kept = (
-            x
-            if not library.mutable or isinstance(x, library.scalars)
-            else library.xp.asarray(x, copy=True)
-        )
-        n = self._next(self._spec(kept, library))
-        self.constants[n] = kept
-        self._known[id(x)] = x, kept, n
+        earlier = self._captured.get(id(x))
+        if earlier is not None and (not library.mutable or equal(self.constants[earlier[1]], x)):
+            return earlier[1]
+        value = unshared(x)
+        n = self._next(self._spec(value, library))
+        self.constants[n] = value
+        self._captured[id(x)] = x, n
         return n
 
     def operand(self, x: RecordedNumber, op: Op, others: Sequence[Any]) -> Any:
@@ -182,7 +178,10 @@ class Recording(extend.Transform):
                 array = library.xp.asarray(x._value, dtype=dtype)
         except OverflowError:  # the library decides how to handle such a number
             return x._plain()
-        return self._called(OPS["asarray"], (Ref(x._number), dtype, None, None), array, library)
+        n = self._next(self._spec(array, library))
+        args = Ref(x._number), dtype, None, None
+        self.steps.append(Call(OPS["asarray"], args, (n,), self.lines.here()))
+        return self.layer(array, n, library)
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
@@ -218,35 +217,25 @@ class Recording(extend.Transform):
 
     def captured(self) -> list[Any]:
         """The arrays that the function has captured or created."""
-        return [x for x, _, _ in self._known.values()]
+        return [x for x, _ in self._captured.values()]
 
     # Steps
 
     def tried(self, what: str, function: Callable[..., T], *args: Any) -> T:
-        """Call a function that may raise because of values."""
+        """Call a function that may raise because of values.
+
+        If f catches the error and goes on, the program would do so for all values.
+        """
         try:
             return function(*args)
         except Exception:
-            self.erred(what)
+            self.noted(f"it catches an error of {what}, which its program would not raise")
             raise
-
-    def erred(self, what: str) -> None:
-        """Note an error that depends on values.
-
-        If the function catches it and goes on, the program would do so for all values.
-        """
-        self.noted(f"it catches an error of {what}, which its program would not raise")
 
     def guard(self, value: int, kind: str, expected: Any) -> None:
         """Record the answer to a question about a value."""
         self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
         self.guards += 1
-
-    def _called(self, op: Op, args: tuple[Any, ...], x: Any, library: Library) -> Recorded:
-        """Record an operation with one output, `x`."""
-        n = self._next(self._spec(x, library))
-        self.steps.append(Call(op, args, (n,), self.lines.here()))
-        return self.layer(x, n, library)
 
     # What the library itself returns
 
@@ -272,12 +261,10 @@ class Recording(extend.Transform):
         library = self.library
         if not self.raw or library is None or not library.scalars:
             return out
-        if type(out) is Recorded:
-            given = [out]
-        else:
+        if type(out) is not Recorded:
             out = tree.mapped(self.raw_again, out)
-            given = tree.leaves(out)
-        if not any(map(_has_no_axes, given)):
+        results = tree.leaves(out)
+        if not any(map(_has_no_axes, results)):
             return out
         import numpy as np
 
@@ -286,9 +273,9 @@ class Recording(extend.Transform):
                 returned = tree.leaves(ask(self._values))
         except Exception:  # it takes other arguments than ours
             return out
-        if len(returned) != len(given):
+        if len(returned) != len(results):
             return out
-        formed = map(self._in_the_form_of, given, returned)
+        formed = map(self._in_the_form_of, results, returned)
         return tree.mapped(lambda _: next(formed), out)
 
     def _values(self, x: Any) -> Any:
@@ -324,21 +311,12 @@ class Recording(extend.Transform):
             self.met(library)
         args, raw = [], []
         for role, value in zip(op.roles.values(), values, strict=True):
-            if type(value) is Recorded and value._elem.run is self:
-                value._check()
-                args.append(Ref(value.number))
-                raw.append(value._array)
-                continue
-            arg, x = self._taken(value, op, library, role)
+            arg, x = self._operand(value, op, library, role)
             args.append(arg)
             raw.append(x)
         if "dtype" in op.roles:
             args, raw = list(with_dtype(op, args, library)), list(with_dtype(op, raw, library))
-        try:
-            out = run_raw(op, raw, library)
-        except Exception:
-            self.erred(op.name)
-            raise
+        out = self.tried(op.name, run_raw, op, raw, library)
         if self._modes(library.xp) != self.modes:
             self.noted(
                 f"a mode of {library.name} is entered inside of it, as numpy.errstate is one "
@@ -349,22 +327,20 @@ class Recording(extend.Transform):
             self.noted(
                 "an observer, hooks for saved Tensors or a checkpoint are entered inside of it"
             )
-        if op.outputs == ():
-            if not is_array(out):
-                return out
-            made = self._called(op, tuple(args), out, library)
-            if op.kind != "elementwise" and self._is_value_shaped(op, args):
-                self.guard(made.number, "shape", tuple(out.shape))
-            return made
-        numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in out])
+        single = op.outputs == ()
+        if single and not is_array(out):
+            return out
+        outs = (out,) if single else out
+        numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in outs])
         self.steps.append(Call(op, tuple(args), numbers, self.lines.here()))
-        for n, x in zip(numbers, out, strict=True):
-            if n >= 0 and self._is_value_shaped(op, args):
-                self.guard(n, "shape", tuple(x.shape))
-        return same_structure(
-            out,
-            [self.layer(x, n, library) if n >= 0 else x for n, x in zip(numbers, out, strict=True)],
-        )
+        if op.kind != "elementwise" and self._is_value_shaped(op, args):
+            for n, x in zip(numbers, outs, strict=True):
+                if n >= 0:
+                    self.guard(n, "shape", tuple(x.shape))
+        layers = [
+            self.layer(x, n, library) if n >= 0 else x for n, x in zip(numbers, outs, strict=True)
+        ]
+        return layers[0] if single else same_structure(out, layers)
 
     def _is_value_shaped(self, op: Op, args: Sequence[Any]) -> bool:
         """Whether the shape of a result may depend on values."""
@@ -372,9 +348,9 @@ class Recording(extend.Transform):
             return True
         for (name, role), x in zip(op.roles.items(), args, strict=True):
             if name in ("key", "part"):
-                if any(self._is_mask(n) for n in refs((x,))):
+                if any(map(self._is_mask, refs((x,)))):
                     return True
-            elif role == "plain" and any(True for _ in refs((x,))):
+            elif role == "plain" and refs((x,)):
                 return True
         return False
 
@@ -382,7 +358,7 @@ class Recording(extend.Transform):
         dtype = self.specs[number].dtype
         return self.library is None or bool(self.library.element(dtype).bool)
 
-    def _taken(self, x: Any, op: Op, library: Library, role: str) -> tuple[Any, Any]:
+    def _operand(self, x: Any, op: Op, library: Library, role: str) -> tuple[Any, Any]:
         """An argument of an operation in two forms: for the program and for the library."""
         kind = type(x)
         if kind is Recorded and x._elem.run is self:
@@ -391,11 +367,13 @@ class Recording(extend.Transform):
         if kind in _PLAIN:
             return x, x
         if kind is tuple or kind is list:
-            pairs = [self._taken(y, op, library, role) for y in x]
+            pairs = [self._operand(y, op, library, role) for y in x]
             return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
         if isinstance(x, Layer):
-            x = self._inside(x, op)
+            x = strip(self._without_constants(x))
             if isinstance(x, Layer):
+                if not self._owns(x):
+                    refuse_captured(x, op.name)
                 return Ref(x.number), x._array  # type: ignore[attr-defined]
         other = library_of(x)
         if other is None:
@@ -409,26 +387,20 @@ class Recording(extend.Transform):
             return x, x
         return Ref(self.constant(x, library)), x
 
-    def _inside(self, x: Any, op: Op) -> Any:
-        """A layer of another kind, as a layer of this recording or as a raw array."""
-        x = strip(self._without_constants(x))
-        if isinstance(x, Layer) and not self._owns(x):
-            refuse_captured(x, op.name)
-        return x
-
     def has(self, x: Any) -> bool:
         """Whether a value is a raw array or one of this recording, not of a transformation."""
         return not isinstance(x, Layer) or x._elem.run is self
 
     def raw_again(self, x: Any) -> Any:
         """The replacement of a NumPy array for a Tensor that one of NumPy's functions has made."""
-        return self._replaced(x) if isinstance(x, Tensor) else x
+        return self.replaced(x) if isinstance(x, Tensor) else x
 
     def outcome(self, x: Any) -> Any:
         """The replacement of a raw array, which a transformation of raw arrays returns."""
-        return self._replaced(x) if self.raw else x
+        return self.replaced(x) if self.raw else x
 
-    def _replaced(self, x: Any) -> Any:
+    def replaced(self, x: Any) -> Any:
+        """A layer around the array that `x` holds, as a constant of the program."""
         x = strip(self._without_constants(x))
         library = None if isinstance(x, Layer) else library_of(x)
         return x if library is None else self.layer(x, self.constant(x, library), library)
@@ -453,7 +425,7 @@ class Recording(extend.Transform):
         for step in steps:
             used.update(refs(step.args) if isinstance(step, Call) else (step.value,))
         constants = {n: x for n, x in self.constants.items() if n in used}
-        return Program(tuple(self.given), constants, self.specs, steps, tuple(outputs))
+        return Program(tuple(self.arguments), constants, self.specs, steps, tuple(outputs))
 
     def finish(self) -> None:
         super().finish()
@@ -468,8 +440,8 @@ class Recording(extend.Transform):
         self.refused = None
         self.lines.forget()
         self._elements.clear()
-        self._known.clear()
-        self.given.clear()
+        self._captured.clear()
+        self.arguments.clear()
 
 
 def _no_modes(_: Any) -> Any:

@@ -53,18 +53,18 @@ def array_function(
 ) -> Any:
     """Run a function of NumPy on arguments that include array objects of multigrad (NEP 18)."""
     try:
+        nothing, numpys, counterparts = _tables()
         for kind in types:
             # NumPy's own function belongs to its arrays, whose subclasses the operations look at
             if (
                 not issubclass(kind, Layer)
                 and not is_known(kind)
-                and kind.__array_function__ is not _numpys()
+                and kind.__array_function__ is not numpys
             ):
                 return NotImplemented
         if kwargs:  # wrappers of NumPy's functions pass its default on, which means no argument
-            nothing = _nothing()
             kwargs = {name: value for name, value in kwargs.items() if value is not nothing}
-        counterpart = _counterparts().get(function)
+        counterpart = counterparts.get(function)
         if counterpart is not None and "out" not in kwargs and (len(args) < 2 or args[0] is self):
             return counterpart(*args, **kwargs)
         return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
@@ -77,20 +77,10 @@ def array_function(
 
 
 @cache
-def _nothing() -> Any:
-    return import_module("numpy")._NoValue
-
-
-@cache
-def _numpys() -> Any:
-    return import_module("numpy").ndarray.__array_function__
-
-
-@cache
-def _counterparts() -> dict[Any, Callable[..., Any]]:
-    """The counterpart of each function of NumPy."""
-    table: dict[Any, Callable[..., Any]] = import_module(".functions", __name__).TABLE
-    return table
+def _tables() -> tuple[Any, Any, dict[Any, Callable[..., Any]]]:
+    """NumPy's "no value", its own function of the protocol, and the counterparts of functions."""
+    np, functions = import_module("numpy"), import_module(".functions", __name__)
+    return np._NoValue, np.ndarray.__array_function__, functions.TABLE
 
 
 def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
@@ -108,7 +98,7 @@ def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
             _calls[ufunc] = function
 
 
-def kept(ufunc: Any) -> Callable[..., Any] | None:
+def function_for(ufunc: Any) -> Callable[..., Any] | None:
     """The function that `keep` has noted."""
     return _calls.get(ufunc)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from operator import index
 from typing import Any
 
@@ -15,53 +16,50 @@ import numpy as np
 from ..backends.raw import arrives
 from ..core.level import Layer
 from ..registry import OPS
-from .reductions import cast, finish, floats
-from .table import counterpart
-from .values import arrayed, converted, library_of_all, of, placed, refuse
-
-
-def _both(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    library = library_of_all(name, a, b)
-    return arrayed(a, library), arrayed(b, library)
-
+from .reductions import cast, floats
+from .table import counterpart, counterparts
+from .values import (
+    NOTHING,
+    arrayed,
+    converted,
+    finish,
+    is_given,
+    library_of_all,
+    of,
+    operands,
+    placed,
+    refuse,
+)
 
 # ----- products -----
 
 
 @counterpart("tensordot", "linalg.tensordot")
 def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
-    a, b = _both("numpy.tensordot", a, b)
+    a, b = operands("numpy.tensordot", a, b)
     if np.ndim(axes) == 0:
-        axes = index(axes)
-    else:
-        first, second = axes
-        axes = tuple(
-            [int(i) for i in (pair if np.ndim(pair) else (pair,))] for pair in (first, second)
-        )
-    return of.tensordot(a, b, axes=axes)
+        return of.tensordot(a, b, axes=index(axes))
+    first, second = ([int(i) for i in (pair if np.ndim(pair) else (pair,))] for pair in axes)
+    return of.tensordot(a, b, axes=(first, second))
 
 
 @counterpart("vdot")
 def vdot(a: Any, b: Any, /) -> Any:
-    a, b = _both("numpy.vdot", a, b)
+    a, b = operands("numpy.vdot", a, b)
     return of.vecdot(of.reshape(a, (-1,)), of.reshape(b, (-1,)))
 
 
 @counterpart("linalg.multi_dot")
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """The product from the left. The order is not optimized."""
-    library = library_of_all("numpy.linalg.multi_dot", arrays)
-    parts = [arrayed(x, library) for x in arrays]
+    parts = operands("numpy.linalg.multi_dot", *arrays)
     for i, x in enumerate(parts):
         if len(x.shape) not in ((1, 2) if i in (0, len(parts) - 1) else (2,)):
             raise ValueError(
                 f"numpy.linalg.multi_dot: operand {i} has {len(x.shape)} axes; it takes "
                 "matrices, and vectors at the ends."
             )
-    first, *rest = parts
-    for x in rest:
-        first = of.matmul(first, x)
-    return finish("linalg.multi_dot", first, out)
+    return finish("linalg.multi_dot", reduce(of.matmul, parts), out)
 
 
 # ----- linear algebra -----
@@ -71,21 +69,13 @@ def _direct(name: str) -> Callable[..., Any]:
     """The function of the standard, which has NumPy's arguments."""
 
     def function(a: Any, /, *args: Any, **kwargs: Any) -> Any:
-        target = of
-        for part in name.split("."):
-            target = getattr(target, part)
-        return target(
-            floats(a)
-            if name not in ("linalg.diagonal", "linalg.trace", "linalg.matrix_transpose")
-            else a,
-            *args,
-            **kwargs,
-        )
+        arranges = name in ("diagonal", "trace", "matrix_transpose")
+        return getattr(of.linalg, name)(a if arranges else floats(a), *args, **kwargs)
 
     return function
 
 
-for _name in (
+DIRECT = (
     "det",
     "diagonal",
     "eig",
@@ -98,21 +88,28 @@ for _name in (
     "svdvals",
     "trace",
     "vector_norm",
-):
-    counterpart(f"linalg.{_name}")(_direct(f"linalg.{_name}"))
+)
+counterparts(**{f"linalg.{name}": _direct(name) for name in DIRECT})
+counterpart("linalg.cholesky")(
+    lambda a, /, *, upper=False: of.linalg.cholesky(
+        _triangle(a, "U" if upper else "L"), upper=upper
+    )
+)
+counterpart("linalg.eigh")(lambda a, UPLO="L": of.linalg.eigh(_triangle(a, UPLO)))
+counterpart("linalg.eigvalsh")(lambda a, UPLO="L": of.linalg.eigvalsh(_triangle(a, UPLO)))
+counterpart("linalg.svd")(
+    lambda a, full_matrices=True, compute_uv=True, hermitian=False: (
+        of.linalg.svd(floats(a), full_matrices=full_matrices)
+        if compute_uv
+        else of.linalg.svdvals(floats(a))
+    )
+)
 
 
 @counterpart("linalg.solve")
 def solve(a: Any, b: Any) -> Any:
-    a, b = _both("numpy.linalg.solve", a, b)
-    return of.linalg.solve(
-        floats(a) if isinstance(a, Layer) else a, floats(b) if isinstance(b, Layer) else b
-    )
-
-
-@counterpart("linalg.cholesky")
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    return of.linalg.cholesky(_triangle(a, "U" if upper else "L"), upper=upper)
+    parts = operands("numpy.linalg.solve", a, b)
+    return of.linalg.solve(*(floats(x) if isinstance(x, Layer) else x for x in parts))
 
 
 def _triangle(a: Any, UPLO: str) -> Any:
@@ -123,23 +120,10 @@ def _triangle(a: Any, UPLO: str) -> Any:
     a = floats(a)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return (
-        a
-        if UPLO.upper() == "L"
-        else of.conj(of.matrix_transpose(a))
-        if a._elem.complex
-        else of.matrix_transpose(a)
-    )
-
-
-@counterpart("linalg.eigh")
-def eigh(a: Any, UPLO: str = "L") -> Any:
-    return of.linalg.eigh(_triangle(a, UPLO))
-
-
-@counterpart("linalg.eigvalsh")
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return of.linalg.eigvalsh(_triangle(a, UPLO))
+    if UPLO.upper() == "L":
+        return a
+    other = of.matrix_transpose(a)
+    return of.conj(other) if a._elem.complex else other
 
 
 @counterpart("linalg.qr")
@@ -151,17 +135,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return of.linalg.qr(a, mode=mode)
 
 
-@counterpart("linalg.svd")
-def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
-) -> Any:
-    a = floats(a)
-    return of.linalg.svd(a, full_matrices=full_matrices) if compute_uv else of.linalg.svdvals(a)
-
-
 @counterpart("linalg.pinv")
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
-    tolerance = rtol if rtol is not np._NoValue else 1e-15 if rcond is None else rcond
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NOTHING) -> Any:
+    tolerance = rtol if rtol is not NOTHING else 1e-15 if rcond is None else rcond
     return of.linalg.pinv(floats(a), rtol=tolerance)
 
 
@@ -178,33 +154,28 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 @counterpart("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = floats(x)
-    options = {"keepdims": True} if keepdims else {}
+    options = {"keepdims": bool(keepdims)}
+    length = 2 if ord is None else ord
     if axis is None and (ord is None or len(x.shape) == 1):
         flat = x if len(x.shape) == 1 else of.reshape(x, (-1,))
-        result = of.linalg.vector_norm(flat, ord=2 if ord is None else ord)
+        result = of.linalg.vector_norm(flat, ord=length)
         return of.reshape(result, (1,) * len(x.shape)) if keepdims else result
     if axis is None:
         if len(x.shape) != 2:
             raise ValueError("Improper number of dimensions to norm.")
         return of.linalg.matrix_norm(x, ord=ord, **options)
-    if np.ndim(axis) == 0:
-        return of.linalg.vector_norm(x, axis=int(axis), ord=2 if ord is None else ord, **options)
-    places = [placed("numpy.linalg.norm", i, len(x.shape)) for i in axis]
+    axes = (int(axis),) if np.ndim(axis) == 0 else axis
+    places = [placed("numpy.linalg.norm", i, len(x.shape)) for i in axes]
     if len(places) == 1:
-        return of.linalg.vector_norm(x, axis=places[0], ord=2 if ord is None else ord, **options)
+        return of.linalg.vector_norm(x, axis=places[0], ord=length, **options)
     if len(places) != 2:
         raise ValueError("Improper number of dimensions to norm.")
-    rows, columns = places
-    if rows == columns:
+    if places[0] == places[1]:
         raise ValueError("Duplicate axes given.")
     if ord is None:
-        return of.linalg.vector_norm(x, axis=(rows, columns), **options)
-    result = of.linalg.matrix_norm(of.moveaxis(x, (rows, columns), (-2, -1)), ord=ord)
-    return (
-        of.expand_dims(result, axis=(min(rows, columns), max(rows, columns)))
-        if keepdims
-        else result
-    )
+        return of.linalg.vector_norm(x, axis=tuple(places), **options)
+    result = of.linalg.matrix_norm(of.moveaxis(x, tuple(places), (-2, -1)), ord=ord)
+    return of.expand_dims(result, axis=tuple(sorted(places))) if keepdims else result
 
 
 @counterpart("linalg.cond")
@@ -219,6 +190,18 @@ def cond(x: Any, p: Any = None) -> Any:
 # ----- Fourier transforms -----
 
 
+def _for_fft(name: str, a: Any) -> Any:
+    """The array in a dtype for a transform.
+
+    Integers become floats. Real arrays become complex ones for transforms of complex arrays.
+    """
+    a = floats(a)
+    if a._elem.complex or name in ("rfft", "ihfft", "rfftn"):
+        return a
+    xp = a._elem.library.bound
+    return of.astype(a, xp.complex64 if str(a.dtype).endswith("float32") else xp.complex128)
+
+
 def _transform(name: str) -> Callable[..., Any]:
     def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
         result = getattr(of.fft, name)(_for_fft(name, a), n=n, axis=axis, norm=norm or "backward")
@@ -227,25 +210,9 @@ def _transform(name: str) -> Callable[..., Any]:
     return function
 
 
-def _for_fft(name: str, a: Any) -> Any:
-    """The array in a dtype for a transform.
-
-    Integers become floats. Real arrays become complex ones for transforms of complex arrays.
-    """
-    a = floats(a)
-    return a if a._elem.complex or name in ("rfft", "ihfft", "rfftn") else _complex(a)
-
-
-def _complex(a: Any) -> Any:
-    xp = a._elem.library.bound
-    return of.astype(a, xp.complex64 if str(a.dtype).endswith("float32") else xp.complex128)
-
-
-def _several(name: str, two: bool) -> Callable[..., Any]:
-    default = (-2, -1) if two else None
-
+def _several(name: str, axes_: tuple[int, int] | None) -> Callable[..., Any]:
     def function(
-        a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None
+        a: Any, s: Any = None, axes: Any = axes_, norm: Any = None, out: Any = None
     ) -> Any:
         result = getattr(of.fft, name)(_for_fft(name, a), s=s, axes=axes, norm=norm or "backward")
         return finish(f"fft.{name}", result, out)
@@ -256,18 +223,10 @@ def _several(name: str, two: bool) -> Callable[..., Any]:
 for _name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"):
     counterpart(f"fft.{_name}")(_transform(_name))
 for _name in ("fft", "ifft", "irfft", "rfft"):
-    counterpart(f"fft.{_name}n")(_several(f"{_name}n", two=False))
-    counterpart(f"fft.{_name}2")(_several(f"{_name}n", two=True))
-
-
-@counterpart("fft.fftshift")
-def fftshift(x: Any, axes: Any = None) -> Any:
-    return of.fft.fftshift(x, axes=axes)
-
-
-@counterpart("fft.ifftshift")
-def ifftshift(x: Any, axes: Any = None) -> Any:
-    return of.fft.ifftshift(x, axes=axes)
+    counterpart(f"fft.{_name}n")(_several(f"{_name}n", None))
+    counterpart(f"fft.{_name}2")(_several(f"{_name}n", (-2, -1)))
+counterpart("fft.fftshift")(lambda x, axes=None: of.fft.fftshift(x, axes=axes))
+counterpart("fft.ifftshift")(lambda x, axes=None: of.fft.ifftshift(x, axes=axes))
 
 
 # ----- formulas -----
@@ -278,19 +237,14 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     scale = 10.0 ** abs(decimals)
     if not a._elem.floating and decimals > 0:
         return finish("round", a.clone(), out)
-    result = (
-        of.round(a)
-        if not decimals
-        else of.round(a * scale) / scale
-        if decimals > 0
-        else of.round(a / scale) * scale
-    )
+    if decimals > 0:
+        result = of.round(a * scale) / scale
+    else:
+        result = of.round(a / scale) * scale if decimals else of.round(a)
     return finish("round", result if a._elem.floating else cast(result, a.dtype), out)
 
 
-@counterpart("fix")
-def fix(x: Any, out: Any = None) -> Any:
-    return finish("fix", of.trunc(x), out)
+counterpart("fix")(lambda x, out=None: finish("fix", of.trunc(x), out))
 
 
 @counterpart("trapezoid", "trapz")
@@ -298,38 +252,26 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     library = library_of_all("numpy.trapezoid", y, x, dx)
     y = arrayed(y, library)
     axis = placed("numpy.trapezoid", axis, len(y.shape))
-    before = (slice(None),) * axis
-    if x is None:
-        step = dx
-    else:
+    step = dx
+    if x is not None:
         x = arrayed(x, library)
-        step = (
-            x[1:] - x[:-1]
-            if len(x.shape) == 1
-            else x[(*before, slice(1, None), ...)] - x[(*before, slice(None, -1), ...)]
-        )
+        step = of.diff(x, axis=axis if len(x.shape) > 1 else 0)
         if len(x.shape) == 1:
             step = of.reshape(step, (-1, *(1,) * (len(y.shape) - axis - 1)))
-    return of.sum(
-        step * (y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]) / 2.0,
-        axis=axis,
-    )
+    before = (slice(None),) * axis
+    pairs = y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]
+    return of.sum(step * pairs / 2.0, axis=axis)
 
 
 @counterpart("diff")
-def diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue
-) -> Any:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NOTHING, append: Any = NOTHING) -> Any:
     library = library_of_all("numpy.diff", a, prepend, append)
     a = arrayed(a, library)
     axis = placed("numpy.diff", axis, len(a.shape))
-    ends = {}
-    for name, x in (("prepend", prepend), ("append", append)):
-        if x is not np._NoValue and x is not None:
-            x = arrayed(x, library)
-            shape = tuple(1 if i == axis else m for i, m in enumerate(a.shape))
-            ends[name] = x if x.shape else of.broadcast_to(x, shape)
-    return of.diff(a, n=n, axis=axis, **ends)
+    shape = tuple(1 if i == axis else m for i, m in enumerate(a.shape))
+    ends = (arrayed(x, library) if is_given(x) else None for x in (prepend, append))
+    before, after = (x if x is None or x.shape else of.broadcast_to(x, shape) for x in ends)
+    return of.diff(a, n=n, axis=axis, prepend=before, append=after)
 
 
 @counterpart("ediff1d")
@@ -345,7 +287,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @counterpart("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    a, v = _both("numpy.correlate", a, v)
+    a, v = operands("numpy.correlate", a, v)
     # The shorter array slides along the longer one, which decides where 'same' begins. The lags
     # come in reverse order.
     if v.shape > a.shape:
@@ -355,7 +297,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 @counterpart("polyval")
 def polyval(p: Any, x: Any) -> Any:
-    p, x = _both("numpy.polyval", p, x)
+    p, x = operands("numpy.polyval", p, x)
     value = x * 0
     for i in range(p.shape[0]):
         value = value * x + p[i]

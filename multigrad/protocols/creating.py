@@ -10,52 +10,48 @@ import numpy as np
 
 from ..core.element import Library
 from ..core.level import Layer
-from .reductions import cast, finish, floats
-from .table import counterpart
-from .values import arrayed, library_of_all, native, of
+from .reductions import cast, floats
+from .table import counterpart, counterparts
+from .values import arrayed, finish, library_of_all, native, numpys, of, sizes
 
 # ----- making -----
+
+
+def _options(library: Library, dtype: Any, device: Any) -> dict[str, Any]:
+    options = {"dtype": None if dtype is None else native(library, dtype), "device": device}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _like(name: str) -> Callable[..., Any]:
     def function(
         a: Any,
-        *fill: Any,
         dtype: Any = None,
         order: str = "K",
         subok: bool = True,
         shape: Any = None,
+        *,
         device: Any = None,
-        **value: Any,
+        fill: tuple[Any, ...] = (),
     ) -> Any:
-        if name == "full_like" and "fill_value" in value:
-            fill = (value.pop("fill_value"), *fill)
-        for keyword in value:
-            raise TypeError(f"numpy.{name}() got an unexpected keyword argument {keyword!r}")
-        if len(fill) > (name == "full_like"):
-            dtype, fill = fill[-1], fill[:-1]
-        xp, given = (
-            a._elem.library.bound,
-            {} if dtype is None else {"dtype": native(a._elem.library, dtype)},
-        )
-        given |= {} if device is None else {"device": device}
+        library = a._elem.library
+        options = _options(library, dtype, device)
         if shape is None:
-            return getattr(xp, name)(a if fill else a.detach(), *fill, **given)
-        made = getattr(xp, name.removesuffix("_like"))
-        return made(
-            (shape,) if np.ndim(shape) == 0 else tuple(shape), *fill, **({"dtype": a.dtype} | given)
-        )
+            return getattr(library.bound, name)(a if fill else a.detach(), *fill, **options)
+        maker = getattr(library.bound, name.removesuffix("_like"))
+        return maker(sizes(shape), *fill, **({"dtype": a.dtype} | options))
 
     return function
 
 
-for _name in ("empty_like", "full_like", "ones_like", "zeros_like"):
-    counterpart(_name)(_like(_name))
-
-
-@counterpart("copy")
-def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
-    return a.clone()
+counterparts(
+    copy=lambda a, order="K", subok=False: a.clone(),
+    empty_like=_like("empty_like"),
+    full_like=lambda a, fill_value, *args, **kwargs: _like("full_like")(
+        a, *args, fill=(fill_value,), **kwargs
+    ),
+    ones_like=_like("ones_like"),
+    zeros_like=_like("zeros_like"),
+)
 
 
 @counterpart("meshgrid")
@@ -103,19 +99,17 @@ def linspace(
         wide = of.reshape(steps, (num, *(1,) * len((start + stop).shape)))
         points = start + wide * (stop - start)
         points = _stepped(points if axis == 0 else of.moveaxis(points, 0, axis), dtype)
-    return (
-        (points, (stop - start) / count if count > 0 else (stop - start) * math.nan)
-        if retstep
-        else points
-    )
+    if not retstep:
+        return points
+    return points, (stop - start) / count if count > 0 else (stop - start) * math.nan
 
 
 def _stepped(points: Any, dtype: Any) -> Any:
     """The array in another dtype. Integers are rounded down, as in numpy.linspace."""
-    integral = dtype is not None and points._elem.library.bound.isdtype(
-        native(points._elem.library, dtype), "integral"
-    )
-    return cast(of.floor(points) if integral else points, dtype)
+    library = points._elem.library
+    if dtype is not None and library.bound.isdtype(native(library, dtype), "integral"):
+        points = of.floor(points)
+    return cast(points, dtype)
 
 
 def _tensor(x: Any, library: Any) -> Any:
@@ -124,20 +118,10 @@ def _tensor(x: Any, library: Any) -> Any:
 
 @counterpart("copyto")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if isinstance(dst, Layer):
-        library = library_of_all("numpy.copyto", dst, src)
-        if where is not True:
-            src = of.where(arrayed(where, library), arrayed(src, library), dst)
-        dst[...] = src  # type: ignore[index]
-        return
-    library = library_of_all("numpy.copyto", src, where)
-    finish(
-        "copyto",
-        src
-        if where is True
-        else of.where(arrayed(where, library), arrayed(src, library), arrayed(dst, library)),
-        dst,
-    )
+    library = library_of_all("numpy.copyto", dst, src, where)
+    if where is not True:
+        src = of.where(arrayed(where, library), arrayed(src, library), arrayed(dst, library))
+    finish("copyto", src, dst)
 
 
 # ----- numpy.zeros(3, like=t): NumPy calls the protocol of `t` without `like` -----
@@ -155,34 +139,23 @@ def _beside(name: str) -> Callable[..., Any]:
         xp = library.bound
         if name in ("zeros", "ones", "empty") and len(args) > 1:
             args, dtype = args[:1], args[1]
-        given = {} if dtype is None else {"dtype": native(library, dtype)}
-        given |= {} if device is None else {"device": device}
+        options |= _options(library, dtype, device)
         if name == "array":
-            return xp.asarray(*args, copy=options.pop("copy", True), **given)
-        if name == "identity":
-            return xp.eye(*args, **given)
-        if name == "eye":
-            rows, columns = (*args, options.pop("M", None))[:2]
-            return xp.eye(rows, columns, **given, **options)
-        return getattr(xp, name.replace("asanyarray", "asarray"))(*args, **given, **options)
+            options.setdefault("copy", True)
+        if name == "eye":  # the standard takes the diagonal by its name
+            options |= zip(("M", "k"), args[1:], strict=False)
+            args = (*args[:1], options.pop("M", None), *args[3:])
+        return getattr(xp, SAME.get(name, name))(*args, **options)
 
     return function
 
 
+SAME = {"array": "asarray", "asanyarray": "asarray", "identity": "eye"}
+"""The standard's name of a function that has another name in NumPy."""
+
 BESIDE: dict[str, Callable[..., Any]] = {
     name: _beside(name)
-    for name in (
-        "arange",
-        "array",
-        "asanyarray",
-        "asarray",
-        "empty",
-        "eye",
-        "full",
-        "identity",
-        "ones",
-        "zeros",
-    )
+    for name in ("arange", "asarray", "empty", "eye", "full", "ones", "zeros", *SAME)
 }
 """By NumPy's name: functions of a library and the arguments."""
 
@@ -190,14 +163,7 @@ BESIDE: dict[str, Callable[..., Any]] = {
 # ----- parts of complex numbers -----
 
 
-@counterpart("real")
-def real(val: Any) -> Any:
-    return val.real
-
-
-@counterpart("imag")
-def imag(val: Any) -> Any:
-    return val.imag
+counterparts(real=lambda val: val.real, imag=lambda val: val.imag)
 
 
 @counterpart("angle")
@@ -211,7 +177,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 def real_if_close(a: Any, tol: float = 100) -> Any:
     if not a._elem.complex:
         return a
-    limit = tol * np.finfo(np.dtype(str(a.dtype).rpartition(".")[2])).eps if tol > 1 else tol
+    limit = tol * np.finfo(numpys(a.dtype)).eps if tol > 1 else tol
     return a.real if bool(of.all(of.abs(a.imag.detach()) < limit)) else a
 
 

@@ -12,25 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.element import Library, common_library, library_named
+from ..core.element import common_library, library_named
 from ..core.level import Layer, innermost
-from ..dispatch.functions import function_of
 from ..dispatch.general import general
 from ..errors import nearest
-from ..registry import OPS, Op
+from ..registry import Op
 from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
 from .table import COUNTERPARTS, function_named, operations
-from .values import (
-    arrayed,
-    converted,
-    filled,
-    is_only,
-    library_of_all,
-    listed,
-    native,
-    refuse,
-    written,
-)
+from .values import by_operation, converted, filled, is_only
 
 SAME = {
     name: (function, operation)
@@ -83,26 +72,15 @@ def run(
     These are: there is no counterpart, there is an `out`, or the first argument is not an array
     object of multigrad.
     """
-    out = _only_out(self, function, args, kwargs)
-    if out is not None:
-        return filled(f"{function.__module__}.{function.__name__}", function, out, args, kwargs)
-    return (
-        _without(self, function, args, kwargs)
-        if counterpart is None
-        else counterpart(*args, **kwargs)
-    )
-
-
-def _only_out(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The array object that is `out`, if it is the only array object of multigrad; else None.
-
-    `out` may be a keyword or a positional argument.
-    """
-    if kwargs.get("out") is not self and not any(
-        x is self and i == _place_of_out(function) for i, x in enumerate(args)
+    place = _place_of_out(function)
+    positional = args[place : place + 1] if place >= 0 else ()
+    if (kwargs.get("out") is self or any(x is self for x in positional)) and is_only(
+        self, (args, kwargs)
     ):
-        return None
-    return self if is_only(self, (args, kwargs)) else None
+        return filled(f"{function.__module__}.{function.__name__}", function, self, args, kwargs)
+    if counterpart is None:
+        return _without(self, function, args, kwargs)
+    return counterpart(*args, **kwargs)
 
 
 @cache
@@ -116,11 +94,9 @@ def _place_of_out(function: Any) -> int:
     except ValueError:
         return -1
     out = parameters.get("out")
-    return (
-        list(parameters).index("out")
-        if out is not None and out.kind is not Parameter.KEYWORD_ONLY
-        else -1
-    )
+    if out is None or out.kind is Parameter.KEYWORD_ONLY:
+        return -1
+    return list(parameters).index("out")
 
 
 def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -144,8 +120,8 @@ def _without(self: Layer, function: Any, args: tuple[Any, ...], kwargs: dict[str
         f"Can't call {name}() on Tensor that requires grad: multigrad has no counterpart "
         f"of it. Use {instead} instead."
     )
-    given = converted((args, kwargs), refusal)
-    return function(*given[0], **given[1])
+    args, kwargs = converted((args, kwargs), refusal)
+    return function(*args, **kwargs)
 
 
 def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
@@ -155,18 +131,19 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
     functions of the standard, and raises TypeError as Python does.
     """
     parameters = op.signature.parameters
-    given = {
+    options = {
         n: x
         for n, x in arguments.items()
         if x is not (None if parameters[n].default is Parameter.empty else parameters[n].default)
     }
-    operands = [given.pop(n) for n in op.arrays if n in given]
+    operands = [options.pop(n) for n in op.arrays if n in options]
+    options |= more
     library = common_library(op.name, [innermost(x) for x in operands])
     counterpart = COUNTERPARTS[op.name]
     strict = library is not None and library.backend.capabilities.strict
     takes = op.signature if strict else signature(counterpart)
     try:
-        takes.bind(*operands, **given, **more)
+        takes.bind(*operands, **options)
     except TypeError as error:
         near = nearest(
             next((name for name in more if name not in takes.parameters), ""), takes.parameters
@@ -180,40 +157,11 @@ def by_name(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
         return general(op, tuple(arguments.values()))
     if not isinstance(operands[0], Layer):
         operands[0] = (library or library_named("numpy")).bound.asarray(operands[0])
-    return counterpart(*operands, **given, **more)
-
-
-def _by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Run the operation that has NumPy's name and signature."""
-    op = OPS[name]
-    out = kwargs.pop("out", None)
-    if kwargs.get("casting") == "same_kind":  # NumPy's default
-        del kwargs["casting"]
-    library = library_of_all(f"numpy.{name}", args, kwargs, out)
-    roles = tuple(op.roles.values())
-    given = [_argument(roles[min(i, len(roles) - 1)], x, library) for i, x in enumerate(args)]
-    refuse(
-        f"numpy.{name}",
-        **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False},
-    )
-    named = {
-        key: _argument(op.roles[key], x, library) for key, x in kwargs.items() if key in op.roles
-    }
-    if named.get("dtype") is not None:
-        named["dtype"] = native(library, named["dtype"])
-    result = function_of(op)(*given, **named)
-    return result if out is None else written(f"numpy.{name}", out, result)
-
-
-def _argument(role: str, x: Any, library: Library) -> Any:
-    """An argument, with lists as arrays if the parameter is an array."""
-    if role == "arrays" and isinstance(x, (list, tuple)):
-        return [arrayed(part, library) for part in x]
-    return listed(x, library) if role != "plain" else x
+    return counterpart(*operands, **options)
 
 
 TABLE: dict[Any, Callable[..., Any]] = {
-    function: partial(_by_operation, operation) for function, operation in SAME.values()
+    function: partial(by_operation, operation) for function, operation in SAME.values()
 } | {
     function: counterpart
     for name, counterpart in COUNTERPARTS.items()

@@ -6,24 +6,28 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
+from .table import COUNTERPARTS, counterparts
+from .values import (
+    NOTHING,
+    arrayed,
+    by_operation,
+    finish,
+    is_given,
+    library_of_all,
+    native,
+    of,
+    placed,
+    refuse,
+)
 
-from .table import counterpart
-from .values import arrayed, library_of_all, native, of, placed, refuse, written
 
-NOTHING: Any = np._NoValue
-
-
-def finish(name: str, result: Any, out: Any) -> Any:
-    """The result, or `out` after the result was written into it."""
-    return result if out is None else written(f"numpy.{name}", out, result)
-
-
-def _options(keepdims: Any) -> dict[str, Any]:
-    return {} if keepdims is NOTHING or not keepdims else {"keepdims": True}
+def _keeps(keepdims: Any) -> bool:
+    return keepdims is not NOTHING and bool(keepdims)
 
 
 def _is_whole(where: Any) -> bool:
@@ -53,13 +57,13 @@ def cast(a: Any, dtype: Any, name: str = "", casting: Any = None) -> Any:
     """
     if dtype is None:
         return a
-    given = native(a._elem.library, dtype)
-    if name and casting != "unsafe" and kind(a, given) < kind(a, a.dtype):
+    dtype = native(a._elem.library, dtype)
+    if name and casting != "unsafe" and kind(a, dtype) < kind(a, a.dtype):
         raise TypeError(
-            f"{name}: {a.dtype} cannot be cast to {given}, which is of a lower kind. Convert "
+            f"{name}: {a.dtype} cannot be cast to {dtype}, which is of a lower kind. Convert "
             "with astype() first."
         )
-    return of.astype(a, given)
+    return of.astype(a, dtype)
 
 
 KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
@@ -72,15 +76,15 @@ def kind(a: Any, dtype: Any) -> int:
     """
     isdtype = a._elem.library.bound.isdtype
     try:
-        return next((i for i, known in enumerate(KINDS) if isdtype(dtype, known)), len(KINDS))
+        return next((i for i, name in enumerate(KINDS) if isdtype(dtype, name)), len(KINDS))
     except TypeError:
         return len(KINDS)
 
 
-def averaged(a: Any, dtype: Any, name: str) -> Any:
+def _averaged(a: Any, dtype: Any, name: str) -> Any:
     """The array in the dtype of a mean. Raises TypeError for a dtype of integers."""
-    library_of_all(f"numpy.{name}", a)
-    if dtype is not None and kind(a, native(a._elem.library, dtype)) < KINDS.index("real floating"):
+    library = library_of_all(f"numpy.{name}", a)
+    if dtype is not None and kind(a, native(library, dtype)) < KINDS.index("real floating"):
         raise TypeError(
             f"numpy.{name}: dtype={dtype!r} is not supported for Tensors: a mean in integers "
             "loses its fraction. Convert the result with astype()."
@@ -88,47 +92,27 @@ def averaged(a: Any, dtype: Any, name: str) -> Any:
     return cast(floats(a), dtype, f"numpy.{name}")
 
 
-def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = NOTHING,
-    where: Any = True,
-) -> Any:
-    if dtype is None and out is None and where is True and initial is NOTHING:
-        return of.sum(a, axis=axis, **_options(keepdims))
-    a = _masked(a, where, 0)
-    total = of.sum(
-        a,
-        axis=axis,
-        dtype=None if dtype is None else native(a._elem.library, dtype),
-        **_options(keepdims),
-    )
-    return finish("sum", total if initial is NOTHING or initial is None else total + initial, out)
+def _total(name: str, neutral: int, combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NOTHING,
+        where: Any = True,
+    ) -> Any:
+        a = _masked(a, where, neutral)
+        dtype = None if dtype is None else native(a._elem.library, dtype)
+        total = getattr(of, name)(a, axis=axis, dtype=dtype, keepdims=_keeps(keepdims))
+        return finish(name, combine(total, initial) if is_given(initial) else total, out)
+
+    return reduce
 
 
-def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = NOTHING,
-    where: Any = True,
-) -> Any:
-    a = _masked(a, where, 1)
-    total = of.prod(
-        a,
-        axis=axis,
-        dtype=None if dtype is None else native(a._elem.library, dtype),
-        **_options(keepdims),
-    )
-    return finish("prod", total if initial is NOTHING or initial is None else total * initial, out)
+def _extremum(name: str, pair: str = "", worst: float = 0.0) -> Callable[..., Any]:
+    """The largest or smallest element. Without a `pair` of operands it takes no `initial`."""
 
-
-def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
     def reduce(
         a: Any,
         axis: Any = None,
@@ -138,53 +122,25 @@ def _extremum(name: str, pair: str, worst: float) -> Callable[..., Any]:
         where: Any = True,
         dtype: Any = None,
     ) -> Any:
+        if not pair:
+            refuse(f"numpy.{name}", initial=initial, where=None if where is True else where)
         a = cast(a, dtype)
-        given = initial is not NOTHING and initial is not None
-        if given and a._elem.bool:
+        begins = is_given(initial)
+        if begins and a._elem.bool:
             initial = bool(initial)
         if not _is_whole(where):
-            if not given:
+            if not begins:
                 raise ValueError(f"numpy.{name}: where= needs initial=, as in NumPy.")
             a = _masked(a, where, worst if a._elem.floating else initial)
-        if given and 0 in a.shape:  # no element to compare `initial` with
-            axes = (
-                range(a.ndim)
-                if axis is None
-                else [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
-            )
-            shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+        if begins and 0 in a.shape:  # no element to compare `initial` with
+            axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+            lengths = dict(enumerate(a.shape)) | {i % a.ndim: 1 for i in axes}
+            shape = tuple(lengths.values())
             a = a._elem.library.bound.full(shape, initial, dtype=a.dtype)
-        result = getattr(of, name)(a, axis=axis, **_options(keepdims))
-        return finish(name, getattr(of, pair)(result, initial) if given else result, out)
-
-    reduce.__name__ = name
-    return reduce
-
-
-max = _extremum("max", "maximum", -math.inf)
-min = _extremum("min", "minimum", math.inf)
-
-
-def _nan_extremum(name: str) -> Callable[..., Any]:
-    """The reduction for `numpy.fmax.reduce` and `numpy.fmin.reduce`."""
-
-    def reduce(
-        a: Any,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = NOTHING,
-        where: Any = True,
-        dtype: Any = None,
-    ) -> Any:
-        refuse(f"numpy.{name}", initial=initial, where=None if where is True else where)
-        return finish(name, getattr(of, name)(cast(a, dtype), axis=axis, **_options(keepdims)), out)
+        result = getattr(of, name)(a, axis=axis, keepdims=_keeps(keepdims))
+        return finish(name, getattr(of, pair)(result, initial) if begins else result, out)
 
     return reduce
-
-
-nanmax = _nan_extremum("nanmax")
-nanmin = _nan_extremum("nanmin")
 
 
 def _test(name: str, neutral: bool) -> Callable[..., Any]:
@@ -199,30 +155,22 @@ def _test(name: str, neutral: bool) -> Callable[..., Any]:
     ) -> Any:
         library_of_all(f"numpy.{name}", a)
         a = _masked(a if a._elem.bool else a != 0, where, neutral)
-        result = getattr(of, name)(a, axis=axis, **_options(keepdims))
-        if initial is not NOTHING and initial is not None:
+        result = getattr(of, name)(a, axis=axis, keepdims=_keeps(keepdims))
+        if is_given(initial):
             result = result & bool(initial) if neutral else result | bool(initial)
         return finish(name, result, out)
 
-    reduce.__name__ = name
     return reduce
-
-
-all = _test("all", True)
-any = _test("any", False)
 
 
 def _counted(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements `where` selects, for each result."""
-    mask = of.broadcast_to(arrayed(where, a._elem.library), tuple(a.shape))
-    return of.sum(
-        of.astype(mask, of.real(a).dtype if a._elem.complex else a.dtype),
-        axis=axis,
-        keepdims=keepdims,
-    )
+    mask = of.broadcast_to(arrayed(_is_whole(where) or where, a._elem.library), tuple(a.shape))
+    dtype = of.real(a).dtype if a._elem.complex else a.dtype
+    return of.sum(of.astype(mask, dtype), axis=axis, keepdims=keepdims)
 
 
-def mean(
+def _mean(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
@@ -230,12 +178,11 @@ def mean(
     keepdims: Any = False,
     where: Any = True,
 ) -> Any:
-    a = averaged(a, dtype, "mean")
+    a, keepdims = _averaged(a, dtype, "mean"), _keeps(keepdims)
     if _is_whole(where):
-        return finish("mean", of.mean(a, axis=axis, **_options(keepdims)), out)
-    options = _options(keepdims)
-    total = of.sum(_masked(a, where, 0), axis=axis, **options)
-    return finish("mean", total / _counted(a, axis, where, bool(options)), out)
+        return finish("mean", of.mean(a, axis=axis, keepdims=keepdims), out)
+    total = of.sum(_masked(a, where, 0), axis=axis, keepdims=keepdims)
+    return finish("mean", total / _counted(a, axis, where, keepdims), out)
 
 
 def _spread(name: str) -> Callable[..., Any]:
@@ -255,72 +202,28 @@ def _spread(name: str) -> Callable[..., Any]:
             if ddof != 0:
                 raise ValueError(f"numpy.{name}: ddof and correction cannot both be given.")
             ddof = correction
-        a, options = averaged(a, dtype, name), _options(keepdims)
-        whole = _is_whole(where)
-        if whole and mean is NOTHING:
-            return finish(name, getattr(of, name)(a, axis=axis, correction=ddof, **options), out)
+        a, keepdims = _averaged(a, dtype, name), _keeps(keepdims)
+        if _is_whole(where) and mean is NOTHING:
+            result = getattr(of, name)(a, axis=axis, correction=ddof, keepdims=keepdims)
+            return finish(name, result, out)
         filled = _masked(a, where, 0)
-        count = (
-            of.sum(of.ones_like(of.abs(a.detach())), axis=axis, keepdims=True)
-            if whole
-            else _counted(a, axis, where, True)
-        )
-        middle = (
-            of.sum(filled, axis=axis, keepdims=True) / count
-            if mean is NOTHING
-            else arrayed(mean, a._elem.library)
-        )
-        off = _masked(a - middle, where, 0)
+        count = _counted(a, axis, where, True)
+        if mean is NOTHING:
+            mean = of.sum(filled, axis=axis, keepdims=True) / count
+        off = _masked(a - arrayed(mean, a._elem.library), where, 0)
         square = of.square(of.abs(off)) if a._elem.complex else off * off
-        total = of.sum(square, axis=axis, **options)
+        total = of.sum(square, axis=axis, keepdims=keepdims)
         total = total / of.maximum(of.reshape(count, total.shape) - ddof, 0)
         return finish(name, total if name == "var" else of.sqrt(total), out)
 
-    reduce.__name__ = name
     return reduce
-
-
-var = _spread("var")
-std = _spread("std")
 
 
 def _index(name: str) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        return finish(name, getattr(of, name)(a, axis=axis, **_options(keepdims)), out)
+        return finish(name, getattr(of, name)(a, axis=axis, keepdims=_keeps(keepdims)), out)
 
-    reduce.__name__ = name
     return reduce
-
-
-argmax = _index("argmax")
-argmin = _index("argmin")
-
-
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    return of.count_nonzero(a, axis=axis, **_options(keepdims))
-
-
-def _standard_scan(name: str) -> Callable[..., Any]:
-    def scan(
-        x: Any,
-        /,
-        *,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        include_initial: bool = False,
-    ) -> Any:
-        dtype = None if dtype is None else native(x._elem.library, dtype)
-        return finish(
-            name, getattr(of, name)(x, axis=axis, dtype=dtype, include_initial=include_initial), out
-        )
-
-    scan.__name__ = name
-    return scan
-
-
-cumulative_sum = _standard_scan("cumulative_sum")
-cumulative_prod = _standard_scan("cumulative_prod")
 
 
 def _running(name: str) -> Callable[..., Any]:
@@ -342,26 +245,41 @@ def _running(name: str) -> Callable[..., Any]:
     return scan
 
 
-running_maximum = _running("maximum")
-running_minimum = _running("minimum")
+counterparts(
+    all=_test("all", True),
+    any=_test("any", False),
+    amax=_extremum("max", "maximum", -math.inf),
+    amin=_extremum("min", "minimum", math.inf),
+    argmax=_index("argmax"),
+    argmin=_index("argmin"),
+    count_nonzero=lambda a, axis=None, *, keepdims=False: of.count_nonzero(
+        a, axis=axis, keepdims=_keeps(keepdims)
+    ),
+    max=_extremum("max", "maximum", -math.inf),
+    mean=_mean,
+    min=_extremum("min", "minimum", math.inf),
+    prod=_total("prod", 1, operator.mul),
+    std=_spread("std"),
+    sum=_total("sum", 0, operator.add),
+    var=_spread("var"),
+)
 
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "add": COUNTERPARTS["sum"],
+    "multiply": COUNTERPARTS["prod"],
+    "maximum": COUNTERPARTS["max"],
+    "minimum": COUNTERPARTS["min"],
+    "logical_and": COUNTERPARTS["all"],
+    "logical_or": COUNTERPARTS["any"],
+    "fmax": _extremum("nanmax"),
+    "fmin": _extremum("nanmin"),
+}
+"""What carries out `ufunc.reduce`, by the name of the ufunc."""
 
-for _function in (
-    all,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    cumulative_prod,
-    cumulative_sum,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-):
-    counterpart(_function.__name__)(_function)
-counterpart("amax")(max)
-counterpart("amin")(min)
+SCANS: dict[str, Callable[..., Any]] = {
+    "add": partial(by_operation, "cumulative_sum"),
+    "maximum": _running("maximum"),
+    "minimum": _running("minimum"),
+    "multiply": partial(by_operation, "cumulative_prod"),
+}
+"""What carries out `ufunc.accumulate`, by the name of the ufunc."""

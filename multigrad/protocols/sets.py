@@ -20,34 +20,21 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    values, indices, inverse, counts = (
-        of.unique_all(ar)
-        if axis is None
-        else _rows(ar, placed("numpy.unique", axis, len(ar.shape)))
-    )
+    if axis is None:
+        values, indices, inverse, counts = of.unique_all(ar)
+    else:
+        axis = placed("numpy.unique", axis, len(ar.shape))
+        values, indices, inverse, counts = _rows(ar, axis)
     lost = of.isnan(values) if equal_nan and axis is None and ar._elem.floating else None
     # nan is at the end, and each one is an element of its own
     if lost is not None and bool(of.count_nonzero(lost) > 1):
         first = values.shape[0] - int(of.count_nonzero(lost))
         total = of.sum(counts[first:], keepdims=True)
-        values, indices, counts = (
-            values[: first + 1],
-            indices[: first + 1],
-            of.concat([counts[:first], of.astype(total, counts.dtype)]),
-        )
+        values, indices = values[: first + 1], indices[: first + 1]
+        counts = of.concat([counts[:first], of.astype(total, counts.dtype)])
         inverse = of.where(inverse > first, first, inverse)
-    parts = [
-        values,
-        *(
-            part
-            for part, wanted in (
-                (indices, return_index),
-                (inverse, return_inverse),
-                (counts, return_counts),
-            )
-            if wanted
-        ),
-    ]
+    optional = ((return_index, indices), (return_inverse, inverse), (return_counts, counts))
+    parts = [values, *(part for returned, part in optional if returned)]
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 

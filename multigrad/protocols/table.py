@@ -25,6 +25,11 @@ def counterpart(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     return put
 
 
+def counterparts(**functions: Callable[..., Any]) -> None:
+    """Put functions into the table under their names of NumPy."""
+    COUNTERPARTS.update(functions)
+
+
 def function_named(name: str) -> Any:
     """The function of NumPy, or None if this release of NumPy has none."""
     found: Any = np

@@ -18,31 +18,12 @@ from ..core.element import Library, by_type
 from ..core.level import Layer
 from ..dispatch.functions import function_of, make_function
 from ..registry import OPS
-from . import keep, kept, reductions
+from . import function_for, keep
+from .reductions import REDUCTIONS, SCANS, cast, floats
 from .table import operations
 from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written
 
 LOGICAL = ("logical_and", "logical_not", "logical_or", "logical_xor")
-
-REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_and": "all",
-    "logical_or": "any",
-    "fmax": "nanmax",
-    "fmin": "nanmin",
-}
-"""The function of NumPy that equals `ufunc.reduce`."""
-
-SCANS = {
-    "add": "cumulative_sum",
-    "maximum": "running_maximum",
-    "minimum": "running_minimum",
-    "multiply": "cumulative_prod",
-}
-"""The function of NumPy that equals `ufunc.accumulate`."""
 
 SYMBOLS = {
     "add": "+",
@@ -77,32 +58,23 @@ def _dtype(x: Any) -> str:
     return str(getattr(x, "dtype", type(x).__name__)).rpartition(".")[2]
 
 
-def _matvec(x: Any, y: Any) -> Any:
+def _matrix(name: str, which: str, x: Any) -> Any:
     if len(x.shape) < 2:
         raise ValueError(
-            "numpy.matvec: the first operand must have two axes at least; its shape is "
+            f"numpy.{name}: the {which} operand must have two axes at least; its shape is "
             f"{tuple(x.shape)}."
         )
-    return of.matmul(x, y[..., None])[..., 0]
-
-
-def _vecmat(x: Any, y: Any) -> Any:
-    if len(y.shape) < 2:
-        raise ValueError(
-            "numpy.vecmat: the second operand must have two axes at least; its shape is "
-            f"{tuple(y.shape)}."
-        )
-    return of.matmul(of.conj(x)[..., None, :], y)[..., 0, :]
+    return x
 
 
 def _fabs(x: Any) -> Any:
     if x._elem.complex:
         raise TypeError("numpy.fabs takes no complex numbers; use numpy.abs.")
-    return of.abs(reductions.floats(x))
+    return of.abs(floats(x))
 
 
 def _modf(x: Any) -> Any:
-    x = reductions.floats(x)
+    x = floats(x)
     whole = of.trunc(x)
     return of.where(of.isinf(x), 0.0 * of.sign(of.where(of.isinf(x), 1.0, x)), x - whole), whole
 
@@ -123,10 +95,12 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "divmod": lambda x, y: (x // y, x % y),
     "fabs": _fabs,
     "float_power": _float_power,
-    "matvec": _matvec,
+    "matvec": lambda x, y: of.matmul(_matrix("matvec", "first", x), y[..., None])[..., 0],
     "modf": _modf,
-    "rint": lambda x: of.round(reductions.floats(x)),
-    "vecmat": _vecmat,
+    "rint": lambda x: of.round(floats(x)),
+    "vecmat": lambda x, y: of.matmul(of.conj(x)[..., None, :], _matrix("vecmat", "second", y))[
+        ..., 0, :
+    ],
 }
 """The ufuncs that consist of several operations."""
 
@@ -167,11 +141,12 @@ def run(
     if function is None:
         return _without(name, ufunc, method, inputs, kwargs, out)
     library = library_of_all(name, inputs, out)
-    if method == "__call__":
+    if method == "outer":
+        x, y = (arrayed(x, library) for x in inputs)
+        inputs = of.reshape(x, (*x.shape, *(1,) * len(y.shape))), y
+    if method in ("__call__", "outer"):
         return _call(name, ufunc, function, library, inputs, kwargs, out)
     short = BY_UFUNC.get(ufunc, "")
-    if method == "outer":
-        return _outer(name, ufunc, function, library, inputs, kwargs, out)
     if method == "at":
         return _at(name, short, function, *inputs)
     table = {"reduce": REDUCTIONS, "accumulate": SCANS}.get(method, {})
@@ -181,9 +156,7 @@ def run(
             f"{', '.join(table) or 'no ufunc'}."
         )
     options: dict[str, Any] = {"axis": 0, **kwargs}
-    return getattr(reductions, table[short])(
-        *inputs, **options, **({} if out is None else {"out": out[0]})
-    )
+    return table[short](*inputs, **options, **({} if out is None else {"out": out[0]}))
 
 
 def _title(ufunc: Any) -> str:
@@ -200,8 +173,8 @@ def _answers(x: Any) -> bool:
 
     Such an operand decides.
     """
-    known = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
-    return not known and hasattr(type(x), "__array_ufunc__")
+    ours = isinstance(x, (Layer, np.ndarray, np.generic)) or by_type.get(type(x)) is not None
+    return not ours and hasattr(type(x), "__array_ufunc__")
 
 
 def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
@@ -209,9 +182,9 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     name = BY_UFUNC.get(ufunc)
     if name in COMPOSED and name not in NAMES:
         return COMPOSED[name]
-    known = kept(ufunc)
-    if known is not None:
-        return known
+    function = function_for(ufunc)
+    if function is not None:
+        return function
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])
     if op is None:
         return None
@@ -257,8 +230,7 @@ def _call(
     inputs = tuple(listed(x, library) for x in inputs)
     if dtype is not None:
         inputs = tuple(
-            reductions.cast(library.bound.asarray(x), dtype, name, kwargs.get("casting"))
-            for x in inputs
+            cast(library.bound.asarray(x), dtype, name, kwargs.get("casting")) for x in inputs
         )
     if where is True:
         result = function(*inputs)
@@ -279,20 +251,12 @@ def _call(
             for x in inputs
         )
         result = of.where(mask, function(*inputs), arrayed(out[0], library))
-    if result is NotImplemented:
+    if result is NotImplemented or out is None:
         return result
-    if out is None:
-        return result
-    symbol = SYMBOLS.get(BY_UFUNC.get(ufunc, ""))
     if len(out) == 1:
-        return written(
-            name,
-            out,
-            result,
-            ""
-            if symbol is None
-            else f"Write a = a {symbol} t instead of a {symbol}= t, leave out out=",
-        )
+        symbol = SYMBOLS.get(BY_UFUNC.get(ufunc, ""))
+        advice = f"Write a = a {symbol} t instead of a {symbol}= t, leave out out="
+        return written(name, out, result, advice if symbol else "")
     return tuple(
         part if place is None else written(name, place, part)
         for place, part in zip(out, result, strict=True)
@@ -305,20 +269,6 @@ def _check_neutral(name: str, kwargs: dict[str, Any]) -> None:
     for keyword, value in kwargs.items():
         if value not in neutral.get(keyword, (None,)):
             raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")
-
-
-def _outer(
-    name: str,
-    ufunc: Any,
-    function: Callable[..., Any],
-    library: Library,
-    inputs: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    out: Any,
-) -> Any:
-    x, y = (arrayed(x, library) for x in inputs)
-    x = of.reshape(x, (*x.shape, *(1,) * len(y.shape)))
-    return _call(name, ufunc, function, library, (x, y), kwargs, out)
 
 
 def _at(
@@ -341,11 +291,10 @@ def _at(
     (value,) = others
     array: Any = x
     library = x._elem.library
-    indices = (
-        tuple(listed(key, library) for key in indices)
-        if isinstance(indices, tuple)
-        else listed(indices, library)
-    )
+    if isinstance(indices, tuple):
+        indices = tuple(listed(key, library) for key in indices)
+    else:
+        indices = listed(indices, library)
     change = of.astype(of.broadcast_to(arrayed(value, library), array[indices].shape), array.dtype)
     if short == "add" and (array._elem.floating or array._elem.complex):
         # -0.0 stays what it is if 0.0 is subtracted, not if it is added
@@ -366,5 +315,5 @@ def _without(
             f"{name}: out= cannot be a Tensor, because multigrad does not know this function; "
             "write out[...] = the result."
         )
-    given = converted((inputs, kwargs), refusal)
-    return getattr(ufunc, method)(*given[0], **given[1], **({} if out is None else {"out": out}))
+    inputs, kwargs = converted((inputs, kwargs), refusal)
+    return getattr(ufunc, method)(*inputs, **kwargs, **({} if out is None else {"out": out}))

@@ -46,6 +46,7 @@ class Functions:
             vars(self).pop(op.name.removeprefix(self._prefix), None)
 
 
+NOTHING: Any = np._NoValue
 of: Any = Functions()
 on_declaration(of.forget)
 
@@ -95,6 +96,12 @@ def arrayed(x: Any, library: Library) -> Any:
     return library.bound.asarray(x)
 
 
+def operands(name: str, *values: Any) -> list[Any]:
+    """Lists and numbers as arrays of the library of the array objects among them."""
+    library = library_of_all(name, *values)
+    return [arrayed(x, library) for x in values]
+
+
 def placed(name: str, axis: Any, ndim: int) -> int:
     """An axis counted from the front.
 
@@ -120,6 +127,16 @@ def native(library: Library, dtype: Any) -> Any:
         return getattr(library.bound, np.dtype(dtype).name)
     except (TypeError, AttributeError):  # a dtype of the library itself, or float16 if it has none
         return dtype
+
+
+def numpys(dtype: Any) -> Any:
+    """NumPy's dtype of the same name."""
+    return np.dtype(str(dtype).rpartition(".")[2])
+
+
+def sizes(shape: Any) -> tuple[Any, ...]:
+    """A shape or a number in NumPy's forms as a tuple."""
+    return (shape,) if np.ndim(shape) == 0 else tuple(shape)
 
 
 def converted(value: Any, refusal: str) -> Any:
@@ -162,6 +179,11 @@ def written(name: str, out: Any, result: Any, advice: str = "") -> Any:
     return out
 
 
+def finish(name: str, result: Any, out: Any) -> Any:
+    """The result, or `out` after the result was written into it."""
+    return result if out is None else written(f"numpy.{name}", out, result)
+
+
 def filled(
     name: str, function: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -178,11 +200,41 @@ def filled(
     return out
 
 
-def refuse(name: str, **given: Any) -> None:
-    """Raise TypeError for the first of these keywords that was given.
+def is_given(option: Any) -> bool:
+    """Whether an option is neither None nor NumPy's "no value"."""
+    return option is not None and option is not NOTHING
 
-    A keyword counts as given if it is neither None nor NumPy's "no value".
-    """
-    for keyword, value in given.items():
-        if value is not None and value is not np._NoValue:
+
+def refuse(name: str, **options: Any) -> None:
+    """Raise TypeError for the first of these options that is given."""
+    for keyword, value in options.items():
+        if is_given(value):
             raise TypeError(f"{name}: {keyword}={value!r} is not supported for Tensors.")
+
+
+def by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Run the operation that has NumPy's name and signature."""
+    op = OPS[name]
+    out = kwargs.pop("out", None)
+    if kwargs.get("casting") == "same_kind":  # NumPy's default
+        del kwargs["casting"]
+    library = library_of_all(f"numpy.{name}", args, kwargs, out)
+    roles = tuple(op.roles.values())
+    operands = [_argument(roles[min(i, len(roles) - 1)], x, library) for i, x in enumerate(args)]
+    refuse(
+        f"numpy.{name}",
+        **{key: x for key, x in kwargs.items() if key not in op.roles and x is not False},
+    )
+    options = {
+        key: _argument(op.roles[key], x, library) for key, x in kwargs.items() if key in op.roles
+    }
+    if options.get("dtype") is not None:
+        options["dtype"] = native(library, options["dtype"])
+    return finish(name, function_of(op)(*operands, **options), out)
+
+
+def _argument(role: str, x: Any, library: Library) -> Any:
+    """An argument, with lists as arrays if the parameter is an array."""
+    if role == "arrays" and isinstance(x, (list, tuple)):
+        return [arrayed(part, library) for part in x]
+    return listed(x, library) if role != "plain" else x

@@ -265,7 +265,7 @@ def test_whether_arrays_have_values_is_asked_again_where_it_could_not_be_told(mo
         capabilities=SimpleNamespace(lazy=False),
         kernel=lambda name: lambda xp, x: (x, sizes.pop(0)),
     )
-    monkeypatch.setattr(leaves, "_known", set())
+    monkeypatch.setattr(leaves, "_valued", set())
     assert [leaves.is_traced(X, SimpleNamespace(backend=backend, xp=np)) for _ in range(5)] == [
         True,
         True,

@@ -511,6 +511,8 @@ def test_like_makes_an_array_of_the_library(backend: str) -> None:
         (np.zeros(3, like=t), np.zeros(3)),
         (np.full((2, 2), 1.5, like=t), np.full((2, 2), 1.5)),
         (np.eye(2, like=t), np.eye(2)),
+        (np.eye(2, 3, 1, like=t), np.eye(2, 3, 1)),
+        (np.eye(3, M=2, k=-1, like=t), np.eye(3, M=2, k=-1)),
         (np.arange(3, like=t), np.arange(3)),
         (np.asarray([1.0, 2.0], like=t), [1.0, 2.0]),
         (np.identity(2, like=t), np.eye(2)),

@@ -28,8 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizing import taken
-from ...program import Call, Guard, Program, Ref, Write, is_on_numbers
+from ...program import Call, Guard, Program, Ref, Write, is_on_numbers, refs
 from ..straight import Text
 from .program_forms import Form, Forms, InArray, Seen
 
@@ -104,7 +103,7 @@ class Code(Text):
         end = len(program.steps)
         self.writes = [step for step in program.steps if isinstance(step, Write)]
         self.reads = [
-            taken(step.args) if isinstance(step, Call) else [step.value] for step in program.steps
+            refs(step.args) if isinstance(step, Call) else [step.value] for step in program.steps
         ]
         self.last: dict[int, int] = {}
         for i, (step, read) in enumerate(zip(program.steps, self.reads, strict=True)):
@@ -169,7 +168,7 @@ class Code(Text):
             call.op.name in VIEWS
             and self.facts[n].kind == "array"
             and self.root(n) != n
-            and taken(call.args) == [getattr(call.args[0], "number", -1)]
+            and refs(call.args) == [getattr(call.args[0], "number", -1)]
             and self.maker.is_usual(call, self.function(call))
         )
 
@@ -256,7 +255,7 @@ class Code(Text):
     def expression(self, x: Any) -> str:
         if type(x) is InArray:
             return self.box(x.number)
-        if type(x) is tuple and any(type(y) is slice for y in x) and not taken(x):
+        if type(x) is tuple and any(type(y) is slice for y in x) and not refs(x):
             return self.name(x)
         if isinstance(x, np.ufunc):
             return self.name(x, x.__name__)

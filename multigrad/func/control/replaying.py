@@ -18,7 +18,8 @@ from functools import partial
 from typing import Any
 
 from ... import locks, observe
-from ...compiling.checks import HiddenStateError, same_arrays
+from ...compiling.arrays import equal
+from ...compiling.checks import HiddenStateError
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
 from ...core.element import Library
@@ -342,12 +343,7 @@ def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
     def unit(x: Any) -> float:
         return float(library.xp.finfo(x.dtype).eps) if library.element(x.dtype).floating else 0.0
 
-    return all(
-        tuple(x.shape) == tuple(y.shape)
-        and x.dtype == y.dtype
-        and same_arrays(x, y, library, unit(x))
-        for x, y in zip(xs, ys, strict=True)
-    )
+    return all(equal(x, y, unit(x)) for x, y in zip(xs, ys, strict=True))
 
 
 def other_form(x: Any, y: Any) -> TypeError:

@@ -1,26 +1,27 @@
-"""One recording, from the arguments to the result.
+"""The programs of a compiled function, and the recording of another one.
 
-It keeps the program, and how the outputs of the program become the result of the function.
+A `Variant` is a program with what makes the result of the function from its outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
 from .. import tree
 from ..core.aliasing import note_write
 from ..core.element import Library, is_array, libraries, library_named, library_of
-from ..core.level import Layer, Standing, outside
+from ..core.level import Layer, Standing
 from ..core.tensor import Tensor, strip, wrap
 from ..program import Guard, Missed, Program, Write, compatible, shared
-from .leaves import STATIC, Arguments, raw
+from .arrays import unshared
+from .leaves import STATIC, Arguments, Leaf, raw
 from .numbers import RecordedNumber
 from .recorded import MADE, Recorded, refuse_captured
 from .recording import Aside, Recording
-from .writes import may_write
+from .writes import may_write, write
 
 STATICS = (bool, int, float, complex, str, bytes, type, slice, range, Enum, type(Ellipsis))
 """Classes of results that are not arrays, and are returned unchanged."""
@@ -59,31 +60,25 @@ class Result:
         return leaves[x] if what == "argument" else x
 
 
+@dataclass(slots=True, eq=False)
 class Variant:
     """A program of a key.
 
-    told     the answers that its guards expect
     writes   the leaves of the arguments that are written: with None by the program itself, else
              with that output
+    run      the program as a function
     checked  whether it has been compared with the function
     """
 
-    __slots__ = ("checked", "guards", "program", "result", "run", "writes")
+    program: Program
+    result: Result
+    writes: dict[int, int | None]
+    run: Any = None
+    checked: bool = False
+    guards: list[Guard] = field(init=False)
 
-    def __init__(
-        self,
-        program: Program,
-        run: Callable[..., Any],
-        result: Result,
-        writes: dict[int, int | None],
-        checked: bool,
-    ) -> None:
-        self.program = program
-        self.run = run
-        self.result = result
-        self.writes = writes
-        self.guards = [step for step in program.steps if isinstance(step, Guard)]
-        self.checked = checked
+    def __post_init__(self) -> None:
+        self.guards = [step for step in self.program.steps if isinstance(step, Guard)]
 
     def returned(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """The result of a call whose program has returned `outs`.
@@ -97,10 +92,6 @@ class Variant:
                 note_write(leaves[i]._cell)
         return self.result.of(outs, leaves)
 
-    def same(self, other: Variant) -> bool:
-        """Whether both hold for the same values."""
-        return len(self.guards) == len(other.guards) and self.begins(other.guards)
-
     def begins(self, guards: Sequence[Guard]) -> bool:
         """Whether its first guards expect these answers."""
         return len(self.guards) >= len(guards) and all(
@@ -109,103 +100,69 @@ class Variant:
         )
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
     """The programs of a key, and the one that ran last.
 
+    key     the grad mode and the key of the arguments
     aside   why the function itself is called, or None if programs are run
     hidden  whether `aside` is the message of an error to raise, because the function depends on
             hidden state
     """
 
-    __slots__ = (
-        "aside",
-        "hidden",
-        "inputs",
-        "key",
-        "kinds",
-        "last",
-        "mode",
-        "structure",
-        "variants",
-    )
-
-    def __init__(self, arguments: Arguments, mode: bool | None) -> None:
-        self.key, self.mode = arguments.key, mode
-        self.kinds, self.structure, self.inputs = (
-            arguments.kinds,
-            arguments.structure,
-            arguments.inputs,
-        )
-        self.variants: list[Variant] = []
-        self.last: Variant | None = None
-        self.aside: str | None = None
-        self.hidden = False
+    key: tuple[bool | None, Any]
+    structure: tree.Structure
+    kinds: list[Leaf]
+    inputs: list[int]
+    variants: list[Variant] = field(default_factory=list)
+    last: Variant | None = None
+    aside: str | None = None
+    hidden: bool = False
 
     def following(self, variant: Variant, missed: Missed) -> Variant | None:
         """The program that expects the new answer to a missed guard of `variant`, or None."""
-        i = missed.guard.place
-        for other in list(self.variants):
-            guards = other.guards
-            if (
-                len(guards) > i
-                and other is not variant
-                and other.begins(variant.guards[:i])
-                and compatible(missed.guard.kind, guards[i].expected, missed.got)
-            ):
-                return other
-        return None
+        answers = variant.guards[: missed.guard.place]
+        answers.append(replace(missed.guard, expected=missed.got))
+        others = [other for other in self.variants if other is not variant]
+        return next((other for other in others if other.begins(answers)), None)
 
 
-class Taken:
-    """The outcome of a recording.
-
-    It has the program, the Result that its outputs become, and the result of the recorded call.
-    """
-
-    __slots__ = ("library", "program", "result", "returned", "unkept", "writes")
-
-    def __init__(
-        self,
-        library: Library,
-        program: Program,
-        result: Result,
-        writes: dict[int, int | None],
-        returned: Any,
-        unkept: str | None,
-    ) -> None:
-        self.library = library
-        self.program = program
-        self.result = result
-        self.writes = writes
-        self.returned = returned
-        self.unkept = unkept
-
-
-def take(function: Callable[..., Any], arguments: Arguments) -> Taken:
+def record(function: Callable[..., Any], arguments: Arguments) -> tuple[Variant, Any, str | None]:
     """Call a function and record it.
+
+    Returns the program, which has no `run` yet, the result of the function, and why the program
+    cannot replace the function, if there is a reason.
 
     Raises Aside if the function is to be called itself, on unchanged arguments.
     """
-    library = arguments.library
-    recording = Recording(library, arguments.raw)
+    recording = Recording(arguments.library, arguments.raw)
     try:
-        return recording.call(_Taking(function, arguments, recording).take)  # type: ignore[no-any-return]
+        call = _Call(function, arguments, recording)
+        variant, returned = recording.call(call.record)
+        return variant, returned, recording.unkept
     finally:
         recording.forget()
 
 
-class _Taking:
+class _Call:
+    """The call that is recorded.
+
+    replaced  the leaves of the arguments, with their replacements during the recording
+    numbers   the number of the value of the leaf at each place
+    outputs   the numbers of the outputs of the program, and `arrays` their values
+    """
+
     def __init__(
         self, function: Callable[..., Any], arguments: Arguments, recording: Recording
     ) -> None:
         self.function = function
         self.arguments = arguments
         self.recording = recording
-        self.given = [
+        self.replaced = [
             x if leaf.kind == STATIC else recording.argument(raw(x))
             for x, leaf in zip(arguments.leaves, arguments.kinds, strict=True)
         ]
-        self.numbers: dict[int, int] = dict(zip(arguments.inputs, recording.given, strict=True))
+        self.numbers: dict[int, int] = dict(zip(arguments.inputs, recording.arguments, strict=True))
         self.outputs: list[int] = []
         self.arrays: list[Any] = []
 
@@ -214,8 +171,8 @@ class _Taking:
         """The library of the arrays, which are arguments or were made by the function."""
         return self.recording.library or library_named("numpy")
 
-    def take(self) -> Taken:
-        args, kwargs = self.arguments.built(self.given)
+    def record(self) -> tuple[Variant, Any]:
+        args, kwargs = self.arguments.built(self.replaced)
         before = tree.flattened((args, kwargs))
         try:
             output = self.function(*args, **kwargs)
@@ -246,21 +203,12 @@ class _Taking:
         result = Result(self.library, structure, places, not self.arguments.raw)
         memory = shared(program) if self.library.mutable else set()
         outs = [
-            self.own(x) if n in memory or n in self.outputs[:i] else x
+            unshared(x) if n in memory or n in self.outputs[:i] else x
             for i, (n, x) in enumerate(zip(self.outputs, self.arrays, strict=True))
         ]
         returned = result.of(outs, self.arguments.leaves)
         self.write(written)
-        return Taken(self.library, program, result, writes, returned, self.recording.unkept)
-
-    def own(self, x: Any) -> Any:
-        """An array that shares no memory."""
-        library = library_of(x)
-        return (
-            x
-            if library is None or isinstance(x, library.scalars) or not library.mutable
-            else library.xp.asarray(x, copy=True)
-        )
+        return Variant(program, result, writes), returned
 
     # Results
 
@@ -268,7 +216,7 @@ class _Taking:
         """The origin of a leaf of the result."""
         if isinstance(x, Layer):
             x = strip(self.recording._without_constants(x))
-        for i, y in enumerate(self.given):
+        for i, y in enumerate(self.replaced):
             if x is y and i in self.numbers:
                 return "argument", i
         if isinstance(x, Recorded):
@@ -283,20 +231,8 @@ class _Taking:
             library = library_of(x)
             assert library is not None
             return "out", self.output(self.recording.constant(x, library), x)
-        if isinstance(x, STATICS) or self.is_dtype(x):
+        if isinstance(x, STATICS) or _is_dtype(x):
             return "static", x
-        self.refuse(x)
-
-    def is_dtype(self, x: Any) -> bool:
-        for library in libraries():
-            try:
-                library.xp.isdtype(x, "bool")
-            except Exception:  # a library may raise any error for a foreign dtype
-                continue
-            return True
-        return False
-
-    def refuse(self, x: Any) -> NoReturn:
         raise TypeError(
             f"compile: the function returned {type(x).__module__}.{type(x).__qualname__}, which "
             "is neither an array nor a number nor a container that is known. Return its "
@@ -324,24 +260,15 @@ class _Taking:
 
         The caller's container would not change.
         """
+        pairs = zip(before[0], after[0], strict=False)
         if before[1] != after[1]:
             changed = "a container among its arguments, which has other parts now"
+        elif (i := next((i for i, (x, y) in enumerate(pairs) if not _is(x, y)), None)) is None:
+            return
+        elif len(before[0]) == len(self.replaced):
+            changed = f"{self.arguments.name(i)}, which is another object now"
         else:
-            i = next(
-                (
-                    i
-                    for i, (x, y) in enumerate(zip(before[0], after[0], strict=True))
-                    if not _is(x, y)
-                ),
-                None,
-            )
-            if i is None:
-                return
-            changed = (
-                f"{self.arguments.name(i)}, which is another object now"
-                if len(before[0]) == len(self.given)
-                else "a container"
-            )
+            changed = "a container"
         raise TypeError(
             f"compile: the function changes {changed}. The container that the caller holds "
             "would stay unchanged. Write into the array itself, as x[...] = value does, or "
@@ -355,7 +282,7 @@ class _Taking:
         """
         layers = {}
         for i, n in self.numbers.items():
-            layer = self.given[i]
+            layer = self.replaced[i]
             if isinstance(layer, Standing):
                 continue
             layer._check()
@@ -368,14 +295,19 @@ class _Taking:
 
     def write(self, written: dict[int, Recorded]) -> None:
         """Write the new values to the arguments."""
-        values = {i: self.own(layer._array) for i, layer in written.items()}
+        values = {i: unshared(layer._array) for i, layer in written.items()}
         for i, value in values.items():
-            target = self.arguments.leaves[i]
-            if isinstance(target, Tensor):
-                with outside():
-                    target[...] = value
-            else:
-                self.library.write(self.library.xp, target, value)
+            write(self.arguments.leaves[i], value)
+
+
+def _is_dtype(x: Any) -> bool:
+    for library in libraries():
+        try:
+            library.xp.isdtype(x, "bool")
+        except Exception:  # a library may raise any error for a foreign dtype
+            continue
+        return True
+    return False
 
 
 def _is(x: Any, y: Any) -> bool:
