@@ -724,11 +724,32 @@ def call(
 ) -> Any:
     """Return `function()` and notify the observers of calls of this kind."""
     notified = observers(kind)
-    return (
-        around(notified, Call(kind, op, name, order, args, of=of), function, undone)
-        if notified
-        else function()
-    )
+    if notified:
+        function = partial(
+            around, notified, Call(kind, op, name, order, args, of=of), function, undone
+        )
+    # an operation that is called here passes values to other operations
+    return function() if kind is OPERATION else internally(function)
+
+
+def write(
+    op: Any,
+    name: str,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    function: Callable[..., Any],
+    of: Any = None,
+) -> Any:
+    """Write to the first of `args` by `function(*args, **named)`, and notify the observers."""
+    mode = gate.get()
+    call = Call(WRITE, op, name, tuple(op.roles), args, named, of=of)
+    if mode.watch.body is not None:
+        mode.watch.body.begin(call)
+        call.args = (args[0], *passed(args[1:]))
+        call.kwargs = {name: passed(x) for name, x in named.items()}
+    notified = mode.watch.of(WRITE)
+    carried_out = partial(function, *call.args, **call.kwargs)
+    return internally(partial(around, notified, call, carried_out) if notified else carried_out)
 
 
 def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
