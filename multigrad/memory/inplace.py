@@ -23,15 +23,12 @@ from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
 from ..observe import WRITE, Call, gate
-from ..provided import provide
 from ..registry import OPS, Op
-from . import accumulation
 from .old_values import Copies, before_write, keep_old, noted, without
 from .views import (
     check_value,
     fitted,
     is_part,
-    keepable,
     make_room,
     move_retained,
     permit,
@@ -105,18 +102,6 @@ def _in_place(
         return result
     store(t, place, result, recording, op.name)
     return t
-
-
-def add_to_view(t: Tensor, g: Any) -> None:
-    total = t._array + g
-    keepable(t, total)
-    place = Location(t)
-    before_write(t._cell)
-    t._put(write(t, place, place.part, t._array, total, "backward"))
-    written(t, place)
-
-
-provide(accumulation, add_to_view=add_to_view)
 
 
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
@@ -357,7 +342,7 @@ def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bo
     write(t, place, (*place.part, step), shown, array, "setitem")
     written(t, place, seen=False)
     if recording and (node is not None or place.owner._node is not None):
-        record(place, (*place.own, step), value, array, node, cell)
+        record(place, (*place.owner_part, step), value, array, node, cell)
     return True
 
 

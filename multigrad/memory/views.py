@@ -106,8 +106,8 @@ def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = El
         return others or t._node is not None
     if not (others or t._node is not None or (owner._node is not None and t._elem.floating)):
         return False
-    if place.odd is not None:
-        raise GradientError(_refusal(place.odd).format("is being"))  # type: ignore[union-attr]
+    if place.unrecordable is not None:
+        raise GradientError(_refusal(place.unrecordable).format("is being"))  # type: ignore[union-attr]
     if type(owner._node) is AccumulateGrad or (t._node is not None and owner._node is None):
         raise _of_leaf(owner, True)
     return True
@@ -258,7 +258,7 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
 
     Returns the array that is shown there afterwards.
     """
-    if place.wide and place.overlaps(part):
+    if place.overlaps(part):
         raise RuntimeError(f"{name}: {REFERS}")
     library = t._elem.library
     shown = place.holds(array) and not isinstance(value, Layer)
@@ -395,7 +395,7 @@ def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
     Its own node is made again at its next use.
     """
     place = place or Location(t)
-    record(place, place.own, value, value._array, value._node, value._cell)
+    record(place, place.owner_part, value, value._array, value._node, value._cell)
     t._seen = -1
     if type(t._node) is HookedNode:  # it may retain a gradient, but not that of the old value
         t._check()
