@@ -443,7 +443,7 @@ def _sizes(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
 
 
-_METHODS = {
+_METHODS: dict[str, Any] = {
     "__getitem__": _getitem,
     "__setitem__": _setitem_replacing,
     "T": property(_transposed),
@@ -454,7 +454,7 @@ _METHODS = {
     "to_backend": creation.to_backend,
     "__deepcopy__": copying.deepcopy,
 }
-_ENTRIES = {
+_ENTRIES: dict[str, Any] = {
     "permute_dims": _permute_dims,
     "transpose": _transpose,
     "squeeze": _squeeze,

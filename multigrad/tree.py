@@ -222,6 +222,7 @@ def _fit(tree: Any, other: Any, path: Path, how: str, into: list[Any]) -> None:
 
     how  "whole": `other` has the same structure; "partial" and "prefix": see `fitted`, `prefixed`
     """
+    children: Iterable[Any]
     if type(tree) is Structure:
         kind, aux, children = tree
     else:
@@ -359,36 +360,27 @@ def _is_array_type(cls: type) -> bool:
     )
 
 
-def _pairs(aux: Any, children: Any) -> Iterator[tuple[Any, Any]]:
-    return zip(aux[0], children, strict=True)
+def _sequence(cls: Any) -> Container:
+    return Container(cls, lambda tree: (tree, None), lambda aux, children: cls(children), tuple)
 
 
-_BUILT_IN = {
-    kind.cls: kind
-    for kind in (
-        Container(type(None), lambda tree: ((), None), lambda aux, children: None),
-        *(
-            Container(
-                cls, lambda tree: (tree, None), lambda aux, children, cls=cls: cls(children), tuple
-            )
-            for cls in (tuple, list)
-        ),
-        *(
-            Container(
-                cls,
-                lambda tree: (tree.values(), (tuple(tree), None)),
-                lambda aux, children, cls=cls: cls(_pairs(aux, children)),
-                dict,
-            )
-            for cls in (dict, OrderedDict)
-        ),
-        Container(
-            defaultdict,
-            lambda tree: (tree.values(), (tuple(tree), tree.default_factory)),
-            lambda aux, children: defaultdict(aux[1], _pairs(aux, children)),
-            dict,
-        ),
-    )
+def _dictionary(cls: Any) -> Container:
+    """The kind of a class of dictionaries; its aux is the keys and the default factory, if any."""
+
+    def flatten(tree: Any) -> tuple[Iterable[Any], Any]:
+        return tree.values(), (tuple(tree), tree.default_factory if cls is defaultdict else None)
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        items = zip(aux[0], children, strict=True)
+        return cls(aux[1], items) if cls is defaultdict else cls(items)
+
+    return Container(cls, flatten, unflatten, dict)
+
+
+_BUILT_IN: dict[type, Container] = {
+    type(None): Container(type(None), lambda tree: ((), None), lambda aux, children: None),
+    **{cls: _sequence(cls) for cls in (tuple, list)},
+    **{cls: _dictionary(cls) for cls in (dict, OrderedDict, defaultdict)},
 }
 
 
