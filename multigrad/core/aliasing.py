@@ -286,12 +286,12 @@ def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step |
 
     x: Any = np.empty(shape, bool)
     out = _read(x, part)
-    made: Part | None = None
+    steps: Part | None = None
     if not out.size:
-        made = _reshape((-1,)), _getitem((slice(0, 0, 1),)), _reshape(out.shape)
+        steps = _reshape((-1,)), _getitem((slice(0, 0, 1),)), _reshape(out.shape)
     elif np.may_share_memory(x, out):
-        made = next(filter(None, (_by_axes(x, flat, out) for flat in _reshapings(x, out))), None)
-    return None if made is None else (OPS["read_slices"], (made,), None, recorded)
+        steps = next(filter(None, (_by_axes(x, flat, out) for flat in _reshapings(x, out))), None)
+    return None if steps is None else (OPS["read_slices"], (steps,), None, recorded)
 
 
 def _reshapings(x: Any, out: Any) -> Iterator[Part]:
@@ -493,7 +493,8 @@ def is_contiguous(x: Any) -> bool:
     """
     library: Library = x._elem.library
     inner = innermost(x._array)
-    if library.mutable and inner.shape == x.shape and shows_order(library):
+    shows_order = "is_c_contiguous" in library.backend.kernels
+    if library.mutable and inner.shape == x.shape and shows_order:
         return bool(library.xp.is_contiguous(inner))
     place = Location(x)
     if not place.part:
@@ -501,8 +502,3 @@ def is_contiguous(x: Any) -> bool:
     import numpy as np
 
     return bool(_read(np.empty(place.memory.shape, bool), place.part).flags.c_contiguous)
-
-
-def shows_order(library: Library) -> bool:
-    """Whether a library with mutable arrays can say that an array is contiguous."""
-    return "is_c_contiguous" in library.backend.kernels

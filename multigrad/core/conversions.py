@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import CO_VARARGS, CO_VARKEYWORDS
-from types import CodeType
 from typing import Any, TypeVar
 
 from ..observe import CONVERSION, Call, Mode, around_parts, gate
@@ -20,29 +18,14 @@ def conversion(method: F) -> F:
     Observers are notified of its calls, under its name.
     """
     name = method.__name__
-    code: CodeType = method.__code__
 
     @wraps(method)
-    def plain(self: Any) -> Any:
+    def converted(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             mode = gate.get()
-            return method(self) if mode is True or not mode.watch.observers else told(mode, self)
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, method, (self,), {})
-            if instead is not None:
-                raise instead from error
-            raise
-
-    @wraps(method)
-    def general(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            mode = gate.get()
-            return (
-                method(self, *args, **kwargs)
-                if mode is True or not mode.watch.observers
-                else told(mode, self, *args, **kwargs)
-            )
+            if mode is True or not mode.watch.observers:
+                return method(self, *args, **kwargs)
+            return observed(mode, self, *args, **kwargs)
         except Exception as error:
             theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             instead = blamed(error, theirs, method, (self, *args), kwargs)
@@ -50,10 +33,10 @@ def conversion(method: F) -> F:
                 raise instead from error
             raise
 
-    def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
+    def observed(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
         if mode.watch.exchange is not None:
             observer = next(o for o in reversed(mode.watch.observers) if o.exchange is not None)
-            return observer.convert(name, general, self, *args, **kwargs)
+            return observer.convert(name, converted, self, *args, **kwargs)
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)
@@ -65,9 +48,4 @@ def conversion(method: F) -> F:
             lambda: method(self, *args, **kwargs),
         )
 
-    alone = (
-        code.co_argcount == 1
-        and not code.co_kwonlyargcount
-        and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
-    )
-    return plain if alone else general  # type: ignore[return-value]
+    return converted  # type: ignore[return-value]

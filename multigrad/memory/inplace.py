@@ -52,15 +52,15 @@ def in_place(
     direct  `direct(array, *others)` does the same on a raw mutable array
     named   operands that the function gets by keyword
     """
-    told = () if gate.get() is True else observe.observers(WRITE)
-    if told:
+    observers = () if gate.get() is True else observe.observers(WRITE)
+    if observers:
         others, named = (
             observe.stand_in(others),
             {name: observe.stand_in(x) for name, x in named.items()},
         )
         call = Call(WRITE, op, f"{op.name}_", tuple(op.roles), (t, *others), named)
         return observe.around(
-            told,
+            observers,
             call,
             partial(observe.as_given, _in_place, op, function, t, others, direct, named),
         )
@@ -163,7 +163,10 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
         result = peeled(result, t._level)
     value = fitted(t, result, name)
     if recording and isinstance(result, Tensor) and t._elem.run is None:
-        _keep_old_value(t, result)
+        node = result._node
+        if node is not None and node.saved is not None:
+            # copies of values that its rule needs and this write destroys, as in PyTorch
+            keep_old(node, t._cell, Copies())
     make_room(t, place)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
@@ -219,32 +222,11 @@ def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
         noted(node)
 
 
-def _keep_old_value(t: Tensor, result: Tensor) -> None:
-    """Let the node keep copies of values that its rule needs and this write destroys.
-
-    These are `t` itself or views of it. PyTorch does the same.
-    """
-    node = result._node
-    if node is not None and node.saved is not None:
-        keep_old(node, t._cell, Copies())
-
-
 DIRECT: dict[str, Callable[..., Any]] = {
     stem: getattr(operator, f"i{stem}")
     for stem in (
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "matmul",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
     )
 }
 
@@ -288,9 +270,8 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
     # `store` refuses such a value, and one that such a key selects
     inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:
-        inner = inner or any(
-            _is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,))
-        )
+        keys = (peeled(k, t._level) for k in (key if type(key) is tuple else (key,)))
+        inner = inner or any(isinstance(k, Layer) and k._level > t._level for k in keys)
     direct = not recorded and t._elem.run is None and place.holds(t._array)
     if not inner and direct and _assign_directly(t, key, value):
         written(t, place)
@@ -344,11 +325,6 @@ def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bo
     if recording and (node is not None or place.owner._node is not None):
         record(place, (*place.owner_part, step), value, array, node, cell)
     return True
-
-
-def _is_inner(x: Any, t: Tensor) -> bool:
-    """Whether `x` belongs to a transformation that runs inside of the level of `t`."""
-    return isinstance(x, Layer) and x._level > t._level
 
 
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
@@ -416,11 +392,11 @@ def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[
     if not isinstance(value, Tensor) or value._level != t._level:
         value = wrap_at(t, value)
     value._check()
-    given = tuple(value._array.shape)
-    if given != shape:
-        extra = len(given) - len(shape)
-        if extra > 0 and given[:extra] == (1,) * extra:
-            value = library.bound.reshape(value, given[extra:])
+    sizes = tuple(value._array.shape)
+    if sizes != shape:
+        extra = len(sizes) - len(shape)
+        if extra > 0 and sizes[:extra] == (1,) * extra:
+            value = library.bound.reshape(value, sizes[extra:])
         value = library.bound.broadcast_to(value, shape)
     if value._elem.base is not elem.base:
         value = library.bound.astype(value, elem.dtype)
