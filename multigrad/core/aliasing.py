@@ -175,17 +175,18 @@ class Location:
             if x is root:  # whose base was given other memory
                 break
             views.append(x)
-            self.repeats = self.repeats or _enlarges(x)
+            self.repeats = self.repeats or (op.name != "getitem" and _enlarges(x))
         self.part = _steps(views)
         if self.owner is None:
             self.owner, self.owner_part = root, self.part
 
     def overlaps(self, part: Part) -> bool:
-        """Whether an element of the memory shows at several places of a part that starts there."""
+        """Whether an element of the memory shows at several places of a part that starts there.
+
+        Needed only if `repeats`.
+        """
         import numpy as np
 
-        if not self.repeats:
-            return False
         root = self.memory
         numbers = np.reshape(np.arange(prod(root.shape)), root.shape)
         places = _read(numbers, tuple(step for step in part if step[0] not in ("real", "imag")))
@@ -199,7 +200,11 @@ class Location:
         """
         root = self.memory
         library: Library = root._elem.library
-        if not library.mutable or isinstance(array, library.fixed) or self.overlaps(self.part):
+        if (
+            not library.mutable
+            or isinstance(array, library.fixed)
+            or (self.repeats and self.overlaps(self.part))
+        ):
             return False
         return array is root._array or (
             not isinstance(root._array, Layer)
@@ -240,8 +245,7 @@ def _merges(recorded: bool | None, x: Any) -> bool:
 
 def _enlarges(x: Any) -> bool:
     """Whether a view is larger than its base, as the result of broadcast_to."""
-    base, op = x._view[:2]
-    return bool(op.name != "getitem" and prod(x.shape) > prod(base.shape))
+    return bool(prod(x.shape) > prod(x._view[0].shape))
 
 
 def _reshapes(x: Any) -> bool:

@@ -124,6 +124,7 @@ class Element:
     run      the transformation that the level belongs to, None for the base level
     level    the number of the level
     layered  whether values may be layers of lower levels
+    scalar   the type of Python's scalars of this kind; None for a dtype outside of the standard
     kind     what it has in common with the Elements of other levels
     wide     the dtype for sums of many elements, None for the dtype itself
     refusal  the reason why a Tensor cannot hold such an array, or None. Arguments that are only
@@ -147,6 +148,7 @@ class Element:
         "opaque",
         "refusal",
         "run",
+        "scalar",
         "wide",
     )
 
@@ -164,6 +166,10 @@ class Element:
         self.floating = self.complex or _is(library, dtype, "real floating")
         # a dtype from outside the standard
         self.opaque = not (self.floating or self.bool or _is(library, dtype, "integral"))
+        self.scalar: type[Any] | None = None
+        if not self.opaque:
+            kinds = (self.bool, bool), (self.complex, complex), (self.floating, float)
+            self.scalar = next((scalar for is_kind, scalar in kinds if is_kind), int)
         self.refusal = _refusal(library, dtype) if self.opaque else None
         self.wide = _wide(self) if self.floating else None
         if self.wide is not None:
@@ -203,20 +209,13 @@ class Element:
             self.floating,
             self.opaque,
         )
-        elem.refusal, elem.wide = self.refusal, self.wide
+        elem.refusal, elem.wide, elem.scalar = self.refusal, self.wide, self.scalar
         elem.kind = self._kinds.get((kind, layered)) or self._kinds.setdefault(
             (kind, layered), Kind(kind)
         )
         if layered:
             run.deep.add(level)
         return elem
-
-    @property
-    def scalar(self) -> type[Any] | None:
-        """The type of Python's scalars of this kind; None for a dtype from outside the standard."""
-        if self.opaque:
-            return None
-        return bool if self.bool else complex if self.complex else float if self.floating else int
 
     def __repr__(self) -> str:
         return (

@@ -255,7 +255,7 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
 
     Returns the array that is shown there afterwards.
     """
-    if place.overlaps(part):
+    if place.repeats and place.overlaps(part):
         raise RuntimeError(f"{name}: {REFERS}")
     library = t._elem.library
     shown = place.holds(array) and not isinstance(value, Layer)
