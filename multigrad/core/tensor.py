@@ -398,6 +398,7 @@ class Tensor(ArrayProtocols):
 
     # Hooks
 
+    @entry
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` whenever the gradient of this Tensor is computed.
 
@@ -405,6 +406,7 @@ class Tensor(ArrayProtocols):
         """
         return RemovableHandle(extra(self._differentiated(_NO_HOOK)).hooks, hook)
 
+    @entry
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(self)` after a gradient was accumulated into this leaf's `.grad`."""
         node = self._differentiated(_NO_HOOK)
@@ -414,6 +416,7 @@ class Tensor(ArrayProtocols):
             )
         return RemovableHandle(extra(node).post_accumulate, hook)
 
+    @entry
     def retain_grad(self) -> None:
         """Keep this Tensor's gradient in `.grad` although it is not a leaf."""
         node = self._differentiated("can't retain_grad on Tensor that has requires_grad=False.")
