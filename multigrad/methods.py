@@ -25,23 +25,8 @@ from .dispatch.general import BOUNDS, is_fixed
 from .memory import copying, inplace, views
 from .observe import NOTHING, gate, internally
 from .registry import OPS, Op, keeping
-from .tracebacks import fold
+from .tracebacks import entry, fold
 
-_REFLECTED = (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-)
 _installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
 
@@ -80,7 +65,7 @@ def install(op: Op) -> None:
 def _install_methods(op: Op) -> None:
     name = op.name
     twin = name + "_"
-    known = name in _installed
+    installed = name in _installed
     method = (
         OPS.get(name) is op
         and "." not in name
@@ -88,7 +73,7 @@ def _install_methods(op: Op) -> None:
         and next(iter(op.roles.values()), "") == "array"
         and (not op.beyond or op.about.method)
     )
-    if not method or hasattr(Layer, name) or (not known and hasattr(Tensor, name)):
+    if not method or hasattr(Layer, name) or (not installed and hasattr(Tensor, name)):
         gone = {name, twin}
     else:
         gone = {twin}
@@ -162,7 +147,7 @@ def _install_operator(op: Op) -> None:
     Surface._define(
         f"__{stem}__", _Lazy(f"__{stem}__", lambda: functions.make_function(op, operator=True))
     )
-    if stem not in _REFLECTED:
+    if stem not in inplace.DIRECT:  # which has those that can be reflected
         return
     Surface._define(
         f"__r{stem}__",
@@ -368,12 +353,8 @@ def _write_part(self: Tensor, part: Tensor, value: Any) -> None:
 
 def _zero(self: Tensor) -> Tensor:
     """Set every element to zero, in place."""
-    try:
-        self[...] = False if self._elem.bool else 0
-        return self
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    self[...] = False if self._elem.bool else 0
+    return self
 
 
 def _copy(self: Tensor, other: Any) -> Tensor:
@@ -381,28 +362,18 @@ def _copy(self: Tensor, other: Any) -> Tensor:
 
     They are broadcast to this shape and cast to this dtype.
     """
-    try:
-        value = creation.asarray(other, backend=self._elem.library.name)
-        if value._elem.base is not self._elem.base and (
-            self._elem.complex or not value._elem.complex
-        ):
-            # unlike `x[...] = value`, this also casts from a higher kind of dtype: 1.5 becomes 1
-            value = self._elem.library.bound.astype(value, self.dtype)
-        self[...] = value
-        return self
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    value = creation.asarray(other, backend=self._elem.library.name)
+    if value._elem.base is not self._elem.base and (self._elem.complex or not value._elem.complex):
+        # unlike `x[...] = value`, this also casts from a higher kind of dtype: 1.5 becomes 1
+        value = self._elem.library.bound.astype(value, self.dtype)
+    self[...] = value
+    return self
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """A copy of this Tensor on another device; differentiable."""
-    try:
-        moved: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
-        return moved
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    copied: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
+    return copied
 
 
 def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
@@ -420,12 +391,8 @@ def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
 
 def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order: t.permute_dims((1, 0)) or t.permute_dims(1, 0)."""
-    try:
-        out: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
-        return out
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    out: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
+    return out
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
@@ -433,14 +400,10 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
     Write t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2).
     """
-    try:
-        out: Tensor = function_of(OPS["transpose"])(
-            self, None if axes in ((), (None,)) else _sizes(axes)
-        )
-        return out
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    out: Tensor = function_of(OPS["transpose"])(
+        self, None if axes in ((), (None,)) else _sizes(axes)
+    )
+    return out
 
 
 def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
@@ -448,13 +411,9 @@ def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
 
     Corresponds to numpy.ndarray.squeeze.
     """
-    try:
-        axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
-        out: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
-        return out
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
+    out: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
+    return out
 
 
 def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
@@ -474,22 +433,17 @@ def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _cumulated(name: str, x: Tensor, axis: Any, dtype: Any) -> Tensor:
-    try:
-        out: Tensor = function_of(OPS[name])(
-            _reshape(x, -1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype
-        )
-        return out
-    except Exception as error:
-        fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        raise
+    x, axis = (_reshape(x, -1), 0) if axis is None else (x, axis)
+    out: Tensor = function_of(OPS[name])(x, axis=axis, dtype=dtype)
+    return out
 
 
-def _sizes(given: tuple[Any, ...]) -> tuple[Any, ...]:
+def _sizes(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     """The integers of a call `f(1, 2)` or `f((1, 2))`, as a tuple."""
-    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
 
 
-_METHODS = {
+_METHODS: dict[str, Any] = {
     "__getitem__": _getitem,
     "__setitem__": _setitem_replacing,
     "T": property(_transposed),
@@ -497,6 +451,10 @@ _METHODS = {
     "real": property(_real, _set_real),
     "imag": property(_imag, _set_imag),
     "reshape": _reshape,
+    "to_backend": creation.to_backend,
+    "__deepcopy__": copying.deepcopy,
+}
+_ENTRIES: dict[str, Any] = {
     "permute_dims": _permute_dims,
     "transpose": _transpose,
     "squeeze": _squeeze,
@@ -505,12 +463,10 @@ _METHODS = {
     "zero_": _zero,
     "copy_": _copy,
     "to_device": _to_device,
-    "to_backend": creation.to_backend,
-    "__deepcopy__": copying.deepcopy,
 }
-for _name, _method in _METHODS.items():
+for _name, _method in (_METHODS | _ENTRIES).items():
     if isinstance(_method, FunctionType):
         # Python's errors about calls name the function like this
         _method.__name__, _method.__qualname__ = _name, f"Tensor.{_name}"
-    Surface._define(_name, _method)
+    Surface._define(_name, entry(_method) if _name in _ENTRIES else _method)
 Tensor._define("__setitem__", _setitem)

@@ -70,8 +70,8 @@ class Structure(NamedTuple):
 
 _LEAF = Structure(None, None, ())
 
-Path = tuple[tuple[Structure, int], ...]
-"""A position in a tree: each container on the way, and the index of its child."""
+Path = tuple[tuple[Container, Any, int], ...]
+"""A position in a tree: each container on the way with its aux, and the index of its child."""
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -94,19 +94,19 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
     A path is for example `[0]` or `['weights'].bias`. A tree that is a single leaf has the path "".
     """
     values, structure = flattened(tree)
-    return list(zip(_names(structure, ""), values, strict=True))
+    return list(zip(leaf_names(structure), values, strict=True))
 
 
-def leaf_names(structure: Structure) -> list[str]:
-    """The path of each leaf in a tree of that structure."""
-    return list(_names(structure, ""))
-
-
-def _names(structure: Structure, name: str) -> Iterator[str]:
-    if structure.kind is None:
-        yield name
-    for i, child in enumerate(structure.children):
-        yield from _names(child, name + _step(structure, i))
+def leaf_names(structure: Structure, name: str = "") -> list[str]:
+    """The path of each leaf in a tree of that structure, whose own path is `name`."""
+    kind, aux, children = structure
+    if kind is None:
+        return [name]
+    return [
+        path
+        for i, child in enumerate(children)
+        for path in leaf_names(child, name + _step(kind, aux, i))
+    ]
 
 
 def has_layer(tree: Any) -> bool:
@@ -135,19 +135,9 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     )
 
 
-def filled(tree: Any, given: Iterator[Any]) -> Any:
-    """The same structure with the next element of `given` in place of each leaf."""
-    kind = _kinds[type(tree)]
-    if kind is None:
-        return next(given)
-    children, aux = kind.flatten(tree)
-    return kind.unflatten(
-        aux,
-        [
-            next(given) if _kinds[type(child)] is None else filled(child, given)
-            for child in children
-        ],
-    )
+def filled(tree: Any, values: Iterator[Any]) -> Any:
+    """The same structure with the next of `values` in place of each leaf."""
+    return replaced(lambda leaf: next(values), tree)
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -191,63 +181,36 @@ def _structure(tree: Any, into: list[Any]) -> Structure:
     return Structure(kind, aux, tuple(below))
 
 
-def built(structure: Structure, given: Iterable[Any]) -> Any:
-    """A tree of that structure with the given leaves."""
-    return _build(structure, iter(given))
+def built(structure: Structure, values: Iterable[Any]) -> Any:
+    """A tree of that structure with `values` as its leaves."""
+    return _build(structure, iter(values))
 
 
-def _build(structure: Structure, given: Iterator[Any]) -> Any:
+def _build(structure: Structure, values: Iterator[Any]) -> Any:
     kind, aux, children = structure
     return (
-        next(given)
+        next(values)
         if kind is None
-        else kind.unflatten(aux, [_build(child, given) for child in children])
+        else kind.unflatten(aux, [_build(child, values) for child in children])
     )
 
 
-def matched(tree: Any, given: Any) -> Iterator[Any]:
-    """The leaves of `given` in the order of those of `tree`.
+def matched(tree: Any, other: Any) -> Iterator[Any]:
+    """The leaves of `other` in the order of those of `tree`.
 
     Raises ValueError if the structures differ.
     """
-    out: list[Any] = []
-    return iter(out if _goes_with(tree, given, out) else fitted(flattened(tree)[1], given))
+    return iter(fitted(tree, other))
 
 
-def _goes_with(tree: Any, given: Any, into: list[Any]) -> bool:
-    """`_fit` for leaves, lists and tuples, without computing the structure of `tree`.
-
-    Returns False for any other container, and for a mismatch.
-    """
-    kind = _kinds[type(tree)]
-    if kind is None:
-        into.append(given)
-        return _kinds[type(given)] is None
-    if kind.family is not tuple or not isinstance(given, (list, tuple)) or len(given) != len(tree):
-        return False
-    return all(_goes_with(child, other, into) for child, other in zip(tree, given, strict=True))
-
-
-def fitted(structure: Structure, given: Any, *, partial: bool = False) -> list[Any]:
-    """The leaves of `given`, which must have this structure.
+def fitted(tree: Any, other: Any, *, partial: bool = False) -> list[Any]:
+    """The leaves of `other`, which must have the structure of `tree`, a tree or a Structure.
 
     partial  None may replace any part of the tree; it gives None for each leaf of that part
     """
     out: list[Any] = []
-    _fit(structure, given, (), partial, out)
+    _fit(tree, other, (), "partial" if partial else "whole", out)
     return out
-
-
-def _fit(structure: Structure, given: Any, path: Path, partial: bool, into: list[Any]) -> None:
-    if partial and given is None:
-        into.extend([None] * size(structure))
-    elif structure.kind is None:
-        if _kinds[type(given)] is not None:
-            raise ValueError(f"expected an array{_at(path)}, got {shown(given)}")
-        into.append(given)
-    else:
-        for i, (child, other) in enumerate(_paired(structure, structure.kind, given, path)):
-            _fit(child, other, (*path, (structure, i)), partial, into)
 
 
 def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
@@ -257,39 +220,33 @@ def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
     ValueError if `prefix` does not match the upper part of `tree`.
     """
     out: list[Any] = []
-    if not _begins(tree, prefix, out):
-        out.clear()
-        _prefix(flattened(tree)[1], prefix, (), out)
+    _fit(tree, prefix, (), "prefix", out)
     return iter(out)
 
 
-def _begins(tree: Any, prefix: Any, into: list[Any]) -> bool:
-    """`_prefix` for lists and tuples, without computing the structure of `tree`.
+def _fit(tree: Any, other: Any, path: Path, how: str, into: list[Any]) -> None:
+    """Append what `other` has for each leaf of `tree`, a tree or a Structure.
 
-    Returns False for any other container, and for a mismatch.
+    how  "whole": `other` has the same structure; "partial" and "prefix": see `fitted`, `prefixed`
     """
-    kind = _kinds[type(tree)]
-    if prefix is None or _kinds[type(prefix)] is None:
-        into.extend([prefix] * (1 if kind is None else len(leaves(tree))))
-        return True
-    if (
-        kind is None
-        or kind.family is not tuple
-        or not isinstance(prefix, (list, tuple))
-        or len(prefix) != len(tree)
-    ):
-        return False
-    return all(_begins(child, below, into) for child, below in zip(tree, prefix, strict=True))
-
-
-def _prefix(structure: Structure, prefix: Any, path: Path, into: list[Any]) -> None:
-    if prefix is None or _kinds[type(prefix)] is None:
-        into.extend([prefix] * size(structure))
-    elif structure.kind is None:
-        raise ValueError(f"expected one value for an array{_at(path)}, got {shown(prefix)}")
+    children: Iterable[Any]
+    if type(tree) is Structure:
+        kind, aux, children = tree
     else:
-        for i, (child, other) in enumerate(_paired(structure, structure.kind, prefix, path)):
-            _prefix(child, other, (*path, (structure, i)), into)
+        kind = _kinds[type(tree)]
+        children, aux = ((), None) if kind is None else kind.flatten(tree)
+    is_leaf = _kinds[type(other)] is None
+    if (how != "whole" and other is None) or (how == "prefix" and is_leaf):
+        into += [other] * (size(tree) if type(tree) is Structure else len(leaves(tree)))
+    elif kind is not None:
+        pairs = _paired(kind, aux, tuple(children), other, path)
+        for i, (child, part) in enumerate(pairs):
+            _fit(child, part, (*path, (kind, aux, i)), how, into)
+    elif how == "prefix" or not is_leaf:
+        what = "one value for an array" if how == "prefix" else "an array"
+        raise ValueError(f"expected {what}{_at(path)}, got {shown(other)}")
+    else:
+        into.append(other)
 
 
 def size(structure: Structure) -> int:
@@ -298,32 +255,32 @@ def size(structure: Structure) -> int:
 
 
 def _paired(
-    structure: Structure, kind: Container, given: Any, path: Path
-) -> Iterable[tuple[Structure, Any]]:
+    kind: Container, aux: Any, children: tuple[Any, ...], other: Any, path: Path
+) -> Iterable[tuple[Any, Any]]:
     """Each child of a container with the matching child of another container."""
-    children, aux, name = structure.children, structure.aux, kind.cls.__name__
+    name = kind.cls.__name__
     if kind.family is tuple:
-        if not isinstance(given, (list, tuple)) or len(given) != len(children):
-            raise ValueError(f"expected a {name} of {len(children)}{_at(path)}, got {shown(given)}")
-        return zip(children, given, strict=True)
+        if not isinstance(other, (list, tuple)) or len(other) != len(children):
+            raise ValueError(f"expected a {name} of {len(children)}{_at(path)}, got {shown(other)}")
+        return zip(children, other, strict=True)
     if kind.family is dict:
-        if not isinstance(given, dict) or set(given) != set(aux[0]):
+        if not isinstance(other, dict) or set(other) != set(aux[0]):
             raise ValueError(
                 f"expected a dictionary with the keys {sorted(map(str, aux[0]))}{_at(path)}, "
-                f"got {shown(given)}"
+                f"got {shown(other)}"
             )
-        return [(child, given[key]) for key, child in zip(aux[0], children, strict=True)]
-    if type(given) is not kind.cls:
+        return [(child, other[key]) for key, child in zip(aux[0], children, strict=True)]
+    if type(other) is not kind.cls:
         raise ValueError(
             f"expected {'None' if kind.cls is type(None) else f'a {name}'}{_at(path)}, got "
-            f"{shown(given)}"
+            f"{shown(other)}"
         )
-    parts, other = kind.flatten(given)
+    parts, other_aux = kind.flatten(other)
     others = tuple(parts)
-    if len(children) != len(others) or not _same(aux, other):
+    if len(children) != len(others) or not _same(aux, other_aux):
         raise ValueError(
             f"expected a {name} of {len(children)} parts and {aux!r}{_at(path)}, got one of "
-            f"{len(others)} and {other!r}"
+            f"{len(others)} and {other_aux!r}"
         )
     return zip(children, others, strict=True)
 
@@ -341,22 +298,17 @@ def _at(path: Path) -> str:
     return f" at {''.join(_step(*step) for step in path)}" if path else ""
 
 
-def _step(structure: Structure, i: int) -> str:
-    kind = structure.kind
-    assert kind is not None
+def _step(kind: Container, aux: Any, i: int) -> str:
     if kind.family is dict:
-        return f"[{structure.aux[0][i]!r}]"
+        return f"[{aux[0][i]!r}]"
     named = dataclasses.is_dataclass(kind.cls) and not kind.registered and kind.family is None
     return f".{_fields(kind.cls)[i].name}" if named else f"[{i}]"
 
 
-def shown(given: Any) -> str:
+def shown(x: Any) -> str:
     """The type of a value, and the length of a container, for messages."""
-    return (
-        f"{type(given).__name__} of {len(given)}"
-        if isinstance(given, (dict, list, tuple))
-        else type(given).__name__
-    )
+    name = type(x).__name__
+    return f"{name} of {len(x)}" if isinstance(x, (dict, list, tuple)) else name
 
 
 def as_values(x: object) -> str:
@@ -391,8 +343,8 @@ def register_pytree(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
             f"register_pytree: {cls.__qualname__} cannot be a container: its instances are "
             "arrays or scalars, which are leaves"
         )
-    known = cls.__dict__.get(KIND) or dict.get(_kinds, cls)
-    if cls in _BUILT_IN or (known is not None and known.registered):
+    kind = cls.__dict__.get(KIND) or dict.get(_kinds, cls)
+    if cls in _BUILT_IN or (kind is not None and kind.registered):
         raise ValueError(f"register_pytree: {cls.__qualname__} is already registered")
 
     def checked(tree: Any) -> tuple[Iterable[Any], Any]:
@@ -415,35 +367,27 @@ def _is_array_type(cls: type) -> bool:
     )
 
 
-def _pairs(aux: Any, children: Any) -> Iterator[tuple[Any, Any]]:
-    return zip(aux[0], children, strict=True)
+def _sequence(cls: Any) -> Container:
+    return Container(cls, lambda tree: (tree, None), lambda aux, children: cls(children), tuple)
 
 
-_BUILT_IN = {
-    kind.cls: kind
-    for kind in (
-        Container(type(None), lambda tree: ((), None), lambda aux, children: None),
-        Container(tuple, lambda tree: (tree, None), lambda aux, children: tuple(children), tuple),
-        Container(list, lambda tree: (tree, None), lambda aux, children: list(children), tuple),
-        Container(
-            dict,
-            lambda tree: (tree.values(), (tuple(tree), None)),
-            lambda aux, children: dict(_pairs(aux, children)),
-            dict,
-        ),
-        Container(
-            OrderedDict,
-            lambda tree: (tree.values(), (tuple(tree), None)),
-            lambda aux, children: OrderedDict(_pairs(aux, children)),
-            dict,
-        ),
-        Container(
-            defaultdict,
-            lambda tree: (tree.values(), (tuple(tree), tree.default_factory)),
-            lambda aux, children: defaultdict(aux[1], _pairs(aux, children)),
-            dict,
-        ),
-    )
+def _dictionary(cls: Any) -> Container:
+    """The kind of a class of dictionaries; its aux is the keys and the default factory, if any."""
+
+    def flatten(tree: Any) -> tuple[Iterable[Any], Any]:
+        return tree.values(), (tuple(tree), tree.default_factory if cls is defaultdict else None)
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        items = zip(aux[0], children, strict=True)
+        return cls(aux[1], items) if cls is defaultdict else cls(items)
+
+    return Container(cls, flatten, unflatten, dict)
+
+
+_BUILT_IN: dict[type, Container] = {
+    type(None): Container(type(None), lambda tree: ((), None), lambda aux, children: None),
+    **{cls: _sequence(cls) for cls in (tuple, list)},
+    **{cls: _dictionary(cls) for cls in (dict, OrderedDict, defaultdict)},
 }
 
 
@@ -458,8 +402,7 @@ class Containers(dict[type, Container | None]):
     """The kind of every type that has occurred and lasts, None for the type of a leaf."""
 
     def __missing__(self, cls: type) -> Container | None:
-        kind: Container | None = cls.__dict__.get(KIND)
-        return self.keep(cls, _find(cls)) if kind is None else self.keep(cls, kind)
+        return self.keep(cls, cls.__dict__.get(KIND) or _find(cls))
 
     def keep(self, cls: type, kind: Container | None) -> Container | None:
         lasts = _lasts(cls)

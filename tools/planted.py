@@ -73,9 +73,9 @@ DEFECTS: dict[str, Defect] = {
         "(*x.shape, *(1,) * missing)",
     ),
     "a second derivative that forgets a factor": Defect(
-        "multigrad/backward/run.py",
-        "            t._node = node.pick(number) if isinstance(node, MultiNode) else node\n",
-        "            pass\n",
+        "multigrad/memory/saved.py",
+        '    if kind == "in" or t._elem.floating:',
+        '    if kind == "in":',
     ),
     "a gradient that is added to memory that others hold": Defect(
         "multigrad/backward/run.py",

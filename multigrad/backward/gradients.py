@@ -20,7 +20,7 @@ from ..errors import GradientError, kind, program
 from ..memory.accumulation import outer_leaf
 from ..observe import internally, passed
 from ..provided import provide, wanted
-from ..tracebacks import blamed, entry, fold
+from ..tracebacks import entry
 from .reach import reach
 from .run import run_pass
 
@@ -31,6 +31,11 @@ def _sequence(x: Any) -> list[Any]:
         if x is None or is_array(x) or isinstance(x, GradientEdge) or not isinstance(x, Iterable)
         else list(x)
     )
+
+
+def _cotangents(gradients: Any, outputs: list[Any]) -> list[Any]:
+    """The gradients of the outputs, None for those that are not given."""
+    return [None] * len(outputs) if gradients is None else _sequence(gradients)
 
 
 def _roots(
@@ -188,10 +193,12 @@ def check_gradient(t: Tensor, g: Any, i: int) -> Any:
     return elem.library.bound.astype(g, t.dtype)
 
 
-def _renamed(old: str, value: Any, new: str, given: Any) -> Any:
+def _renamed(old: str, value: Any, new: str, other: Any) -> Any:
     """The value of a deprecated argument of `backward`; raises if the new name is given, too."""
-    warnings.warn(f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning, stacklevel=3)
-    if given is not None:
+    warnings.warn(
+        f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning, stacklevel=program()
+    )
+    if other is not None:
         raise RuntimeError(
             f"`{new}` and `{old}` (deprecated) arguments both passed to `backward()`. Please "
             f"only use `{new}`."
@@ -214,6 +221,7 @@ def _keeps(function: str, retain_graph: Any, create_graph: bool) -> bool:
     return create_graph if retain_graph is None else _flag(function, "retain_graph", retain_graph)
 
 
+@entry
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -242,68 +250,54 @@ def backward(
 
     Same as torch.autograd.backward, and raises RuntimeError in the same cases.
     """
-    try:
-        if grad_variables is not None:
-            grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
-        if retain_variables is not None:
-            retain_graph = _renamed(
-                "retain_variables", retain_variables, "retain_graph", retain_graph
-            )
-        if (
-            type(tensors) is Tensor
-            and tensors._elem.run is None
-            and tensors._node is not None
-            and not create_graph
-            and grad_tensors is None
-            and inputs is None
-        ):
-            _accumulated(
-                [(tensors._node, seed(tensors, shared=True))],
-                Pass(tensors, _keeps("backward", retain_graph, False), False, None),
-            )
-            return
-        create_graph = _flag("backward", "create_graph", create_graph)
-        wanted = _inputs(
-            list(inputs.values()) if isinstance(inputs, Mapping) else inputs, "backward"
+    if grad_variables is not None:
+        grad_tensors = _renamed("grad_variables", grad_variables, "grad_tensors", grad_tensors)
+    if retain_variables is not None:
+        retain_graph = _renamed("retain_variables", retain_variables, "retain_graph", retain_graph)
+    if (
+        type(tensors) is Tensor
+        and tensors._elem.run is None
+        and tensors._node is not None
+        and not create_graph
+        and grad_tensors is None
+        and inputs is None
+    ):
+        _accumulated(
+            [(tensors._node, seed(tensors, shared=True))],
+            Pass(tensors, _keeps("backward", retain_graph, False), False, None),
         )
-        outputs = _sequence(tensors)
-        if not outputs:
-            return
-        if create_graph and not _warned[0]:
-            _warned[0] = True
-            warnings.warn(
-                "Using backward() with create_graph=True will create a reference cycle between "
-                "the parameter and its gradient which can cause a memory leak. We recommend "
-                "using autograd.grad when creating the graph to avoid this. If you have to use "
-                "this function, make sure to reset the .grad fields of your parameters to None "
-                "after use to break the cycle and avoid the leak.",
-                UserWarning,
-                stacklevel=program(),
-            )
-        given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(outputs)
-        roots, top = _roots(outputs, given, create_graph)
-        for _, g in roots:
-            if isinstance(g, Layer) and g._level > top._level:
-                raise GradientError(outer_leaf(g))
-        p = Pass(top, _keeps("backward", retain_graph, create_graph), create_graph, None)
-        if wanted is None:
-            _refuse_outer(roots, top)
-            _accumulated(roots, p)
-            return
-        for t in wanted:
-            if isinstance(t, Tensor):
-                t.retain_grad()
-        p.targets = {node: None for node in map(_node_of, wanted) if node is not None}
-        p.accumulate_targets = True
+        return
+    create_graph = _flag("backward", "create_graph", create_graph)
+    targets = _inputs(inputs, "backward")
+    outputs = _sequence(tensors)
+    if not outputs:
+        return
+    if create_graph and not _warned[0]:
+        _warned[0] = True
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between "
+            "the parameter and its gradient which can cause a memory leak. We recommend "
+            "using autograd.grad when creating the graph to avoid this. If you have to use "
+            "this function, make sure to reset the .grad fields of your parameters to None "
+            "after use to break the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=program(),
+        )
+    roots, top = _roots(outputs, _cotangents(grad_tensors, outputs), create_graph)
+    for _, g in roots:
+        if isinstance(g, Layer) and g._level > top._level:
+            raise GradientError(outer_leaf(g))
+    p = Pass(top, _keeps("backward", retain_graph, create_graph), create_graph, None)
+    if targets is None:
+        _refuse_outer(roots, top)
         _accumulated(roots, p)
-    except Exception as error:
-        theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        instead = blamed(
-            error, theirs, "backward", (tensors, grad_tensors, retain_graph, create_graph), {}
-        )
-        if instead is not None:
-            raise instead from error
-        raise
+        return
+    for t in targets:
+        if isinstance(t, Tensor):
+            t.retain_grad()
+    p.targets = _nodes_of(targets)
+    p.accumulate_targets = True
+    _accumulated(roots, p)
 
 
 def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
@@ -340,10 +334,19 @@ def _node_of(t: Tensor | GradientEdge) -> Node | None:
     return arrival(t) if isinstance(t, GradientEdge) else t._node
 
 
+def _nodes_of(targets: Iterable[Tensor | GradientEdge]) -> dict[Node, Any]:
+    """The nodes of the targets of a pass, without gradients yet."""
+    return {node: None for node in map(_node_of, targets) if node is not None}
+
+
+def _is_dictionary(inputs: Any) -> bool:
+    return not isinstance(inputs, (Tensor, list)) and isinstance(inputs, Mapping)
+
+
 def _inputs(inputs: Any, name: str) -> list[Tensor | GradientEdge] | None:
     if inputs is None:
         return None
-    targets = _sequence(inputs)
+    targets = list(inputs.values()) if _is_dictionary(inputs) else _sequence(inputs)
     if not targets:
         raise GradientError(f"`inputs` argument to `{name}()` cannot be empty.")
     for t in targets:
@@ -400,64 +403,52 @@ def grad(
             FutureWarning,
             stacklevel=program(),
         )
-    if not isinstance(inputs, (Tensor, list)) and isinstance(inputs, Mapping):
-        values = grad(
-            outputs,
-            list(inputs.values()),
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            only_inputs,
-            allow_unused,
-            is_grads_batched,
-            materialize_grads,
-        )
-        return dict(zip(inputs, values, strict=True))
-    wanted = _inputs(inputs, "grad")
-    if wanted is None:
+    targets = _inputs(inputs, "grad")
+    if targets is None:
         raise TypeError(
             "grad() needs inputs: a Tensor or a sequence of Tensors to differentiate with "
             "respect to"
         )
-    given_outputs = _sequence(outputs)
-    given = _sequence(grad_outputs) if grad_outputs is not None else [None] * len(given_outputs)
-    if not given_outputs:
+    outputs = _sequence(outputs)
+    cotangents = _cotangents(grad_outputs, outputs)
+    if not outputs:
         raise GradientError("grad requires non-empty outputs")
-    if materialize_grads and any(isinstance(t, GradientEdge) for t in wanted):
+    if materialize_grads and any(isinstance(t, GradientEdge) for t in targets):
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    settings = wanted, retain_graph, create_graph, not only_inputs
+    settings = targets, retain_graph, create_graph, not only_inputs
     if is_grads_batched:
-        _check_batches(given_outputs, given)
+        _check_batches(outputs, cotangents)
         if not only_inputs:
             raise GradientError(
                 "grad() cannot accumulate batches of gradients into the other leaves: leave out "
                 "only_inputs=False"
             )
-        p = in_batches(lambda batch: _differentiate(given_outputs, batch, *settings), given)
+        p = in_batches(lambda batch: _differentiate(outputs, batch, *settings), cotangents)
     else:
-        p = _differentiate(given_outputs, given, *settings)
+        p = _differentiate(outputs, cotangents, *settings)
     assert p.targets is not None
-    results = [p.targets[_node_of(t)] for t in reversed(wanted)]  # type: ignore[index]
+    results = [p.targets[_node_of(t)] for t in reversed(targets)]  # type: ignore[index]
     p.targets = None  # the list holds the only reference to what it has
-    return tuple(
+    gradients = tuple(
         _result(t, p, i, results, bool(allow_unused), materialize_grads)
-        for i, t in enumerate(wanted)
+        for i, t in enumerate(targets)
     )
+    return dict(zip(inputs, gradients, strict=True)) if _is_dictionary(inputs) else gradients
 
 
 def _differentiate(
     outputs: list[Any],
-    given: list[Any],
-    wanted: Sequence[Tensor | GradientEdge],
+    cotangents: list[Any],
+    targets: Sequence[Tensor | GradientEdge],
     keep: bool,
     create: bool,
     others: bool,
 ) -> Pass:
     """Run the pass of `grad`; its targets then have the gradients."""
-    roots, top = _roots(outputs, given, create)
-    for t in wanted:
+    roots, top = _roots(outputs, cotangents, create)
+    for t in targets:
         if isinstance(t, GradientEdge):
             continue
         t._check()
@@ -472,21 +463,15 @@ def _differentiate(
                 "transformation, whose values are constants to it. Pass it as an argument of "
                 "the transformed function and name it by argnums."
             )
-    p = Pass(
-        top,
-        keep,
-        create,
-        {node: None for node in map(_node_of, wanted) if node is not None},
-        others,
-    )
+    p = Pass(top, keep, create, _nodes_of(targets), others)
     run_pass(roots, p, "grad")
     return p
 
 
-def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
-    """Raise if `given` are not batches of gradients of the outputs."""
+def _check_batches(outputs: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    """Raise if `cotangents` are not batches of gradients of the outputs."""
     sizes = []
-    for i, (t, g) in enumerate(zip(outputs, given, strict=False)):
+    for i, (t, g) in enumerate(zip(outputs, cotangents, strict=False)):
         if g is None:
             continue
         if not is_array(g):
@@ -513,7 +498,7 @@ def _check_batches(outputs: Sequence[Any], given: Sequence[Any]) -> None:
 
 
 @wanted
-def in_batches(differentiate: Callable[[list[Any]], Pass], given: Sequence[Any]) -> Pass:
+def in_batches(differentiate: Callable[[list[Any]], Pass], cotangents: Sequence[Any]) -> Pass:
     """Run a pass on batches of gradients; its targets get batches.
 
     Provided by layers/batched.py.

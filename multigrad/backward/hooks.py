@@ -67,13 +67,13 @@ def run_posthooks(node: Node, e: NodeHooks, gradients: Any, g: Any, p: Pass) -> 
     The hooks get None for a constant operand.
     """
     single = node.next != () and node.rule.single
-    given = iter((gradients,) if single else gradients)
-    wanted = [parent is not None for parent, _ in node.next_functions]
-    inputs = tuple(_shown(next(given), p) if flag else None for flag in wanted)
+    computed = iter((gradients,) if single else gradients)
+    flags = [parent is not None for parent, _ in node.next_functions]
+    inputs = tuple(_shown(next(computed), p) if flag else None for flag in flags)
     outputs = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
     for hook in tuple(e.posthooks.values()):
         inputs = _replaced(hook, hook(inputs, outputs), inputs)
-    result = tuple(_hidden(t, p) for t, flag in zip(inputs, wanted, strict=True) if flag)
+    result = tuple(_hidden(t, p) for t, flag in zip(inputs, flags, strict=True) if flag)
     return result[0] if single else result
 
 

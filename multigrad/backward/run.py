@@ -40,7 +40,7 @@ from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
 from ..errors import GradientError
 from ..memory.accumulation import accumulate, astype, widened
-from ..memory.saved import check_versions
+from ..memory.saved import check_versions, with_history
 from ..observe import OFF, PASS, STEP, Call, gate
 from .hooks import run_hooks, run_post_accumulate, run_posthooks, run_prehooks
 from .reach import reach, survey
@@ -56,10 +56,10 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
     """
     keep, targets, needed = p.retain_graph, p.targets, p.needed
     inner = None if p.leaves else targets  # targets that may have parents
-    timed = len(p.told) == 1 and p.told[0].timed is not None
+    timed = len(p.observers) == 1 and p.observers[0].timed is not None
     direct, lift = (False, _timed) if timed else (p.raw, _lifted)
-    plain = Node if timed or not p.told else None  # the nodes that run here, without `step`
-    leaf = None if p.told else AccumulateGrad
+    plain = Node if timed or not p.observers else None  # the nodes that run here, without `step`
+    leaf = None if p.observers else AccumulateGrad
     heap: list[tuple[int, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
@@ -236,7 +236,7 @@ def step(
     if kind is OutputNode:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
-    if not p.told:
+    if not p.observers:
         return _stepped(node, kind, box, p)
     call = Call(
         STEP,
@@ -246,7 +246,7 @@ def step(
         box[0] if type(box[0]) in (tuple, list) else tuple(box),
         node=node,
     )
-    gradients = observe.around(p.told, call, lambda: _stepped(node, kind, box, p))
+    gradients = observe.around(p.observers, call, lambda: _stepped(node, kind, box, p))
     if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None
     return gradients
@@ -312,17 +312,17 @@ def execute(node: Node, g: Any, p: Pass) -> Any:
         g = None
         gradients = None if rule.single else (None,) * len(node.next)
     elif isinstance(node, CustomNode):
-        gradients = rule.vjp(node.library.xp, partial(node.propagate, g, p), saved)
+        gradients = rule.vjp(node.library.xp, partial(node.ctx._propagate, g, p), saved)
     else:
         if p.raw and not _any_layer(g if type(g) is tuple else (g,)):
             gradients = rule.vjp(node.library.xp, g, saved)
-        elif p.told and type(node) is not Node:
+        elif p.observers and type(node) is not Node:
             # the operations of the rule, not those of hooks, are marked as part of it
             gradients = observe.within(_lifted, node, saved, g, p)
         else:
             gradients = _lifted(node, saved, g, p)
     # for observers the saved arrays are freed after the node, see step
-    if not p.retain_graph and rule.saves and not p.told:
+    if not p.retain_graph and rule.saves and not p.observers:
         node.saved = node.cells = None
     if g is not None and any(x is None for x in ((gradients,) if rule.single else gradients)):
         refuse_none(rule)
@@ -370,8 +370,9 @@ def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
     """
     rule = node.rule
     if p.create_graph:
-        given = [
-            _recorded(node, value, source, p)
+        wrap = partial(wrap_at, p.like)
+        values = [
+            with_history(node, value, source, wrap)
             for value, source in zip(apart(saved), rule.sources, strict=True)
         ]
     elif (
@@ -379,7 +380,7 @@ def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
         or (type(g) is tuple and _any_layer(g))
         or (not p.raw and _any_layer(apart(saved)))
     ):
-        given = [
+        values = [
             value if source is None or isinstance(value, Layer) else lifted(value)
             for value, source in zip(apart(saved), rule.sources)
         ]
@@ -391,7 +392,7 @@ def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
     # the node
     token = go_outside(None)
     try:
-        gradients = rule.vjp(node.library.bound, g, rule.together(given))
+        gradients = rule.vjp(node.library.bound, g, rule.together(values))
     finally:
         come_back(token)
     if p.create_graph:
@@ -403,7 +404,7 @@ def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
 
 def _timed(node: Node, saved: Any, g: Any, p: Pass) -> Any:
     """Run the rule of a node, and report its times to the observer, which takes times only."""
-    observer, start = p.told[0], perf_counter_ns()
+    observer, start = p.observers[0], perf_counter_ns()
     try:
         return node.rule.vjp(node.rule.xp, g, saved) if p.raw else _lifted(node, saved, g, p)
     finally:
@@ -413,29 +414,6 @@ def _timed(node: Node, saved: Any, g: Any, p: Pass) -> Any:
 
 def _any_layer(values: tuple[Any, ...]) -> bool:
     return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
-
-
-def _recorded(node: Node, value: Any, source: Any, p: Pass) -> Any:
-    """A saved value under create_graph, with its history.
-
-    An argument gets the edge that it came from, an output its node.
-    """
-    if source is None:
-        return value
-    if isinstance(value, tuple) and source and isinstance(source[0], tuple):
-        return tuple(_recorded(node, v, s, p) for v, s in zip(value, source, strict=True))
-    if isinstance(value, tuple):  # all outputs of a node with several
-        return tuple(_recorded(node, v, ("out", i), p) for i, v in enumerate(value))
-    if not hasattr(value, "dtype"):
-        return value
-    t = wrap_at(p.like, value)
-    kind, number = source
-    if kind == "out":
-        if t._elem.floating:  # integer outputs, such as indices, are constants
-            t._node = node.pick(number) if isinstance(node, MultiNode) else node
-    elif number is not None:
-        t._node = node.next[number] if isinstance(node.next, tuple) else node.next
-    return t
 
 
 current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
@@ -451,7 +429,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
     """Run a pass for the function `name`: "backward", "grad", or "" for a transformation."""
     mode = gate.get()
     if mode is not True and mode.watch is not observe.NOTHING:
-        p.told = mode.watch.of(STEP)
+        p.observers = mode.watch.of(STEP)
         observe.call(PASS, None, name, (), (roots, p), lambda: _run_pass(mode, roots, p))
     else:
         _run_pass(mode, roots, p)

@@ -124,7 +124,7 @@ class Recorded(extend.Layer):
 
     def __index__(self) -> int:
         self._check()
-        if self.size != 1 or not self._is("integral"):
+        if self.size != 1 or self._elem.scalar is not int:
             raise TypeError("only integer arrays of one element can be used as an index")
         return int(self._guarded("int", int(self._array)))
 

@@ -6,7 +6,9 @@ after the first, number of the output), in the format of the kernel operation co
 
 from __future__ import annotations
 
-from math import gcd, prod
+from collections.abc import Iterator
+from itertools import islice, takewhile
+from math import prod
 from typing import Any
 
 from ..observe import internally
@@ -89,17 +91,29 @@ def refresh(t: Any) -> None:
 def lineage(t: Any) -> list[Any]:
     """The chain of bases: an array object, its base, and so on up to the root of the memory.
 
-    A chain longer than DEPTH is shortened on the way, so the result has few entries.
+    In a chain longer than DEPTH, views that were made one after the other are replaced by one that
+    is made in one step. So the cost of a write does not grow with the length of a chain of written
+    views. The base of a view is exchanged by one assignment, since other threads may read it.
     """
     line = climb(t)
-    i = 0
-    clear = _clear(line) if len(line) > DEPTH + 1 else 0
-    while len(line) > DEPTH + 1 + i:
-        stuck = _shorten(line, i, i + 1 >= len(line) - clear)
-        if not stuck:
-            line[i:] = climb(line[i])
-        i += stuck or 1
-    return line
+    if len(line) <= DEPTH + 1:
+        return line
+    clear = len(line) - 1  # from there on, the layout is known
+    if _is_by_rows(line[-1]):
+        while clear > 1 and _merges(line[-2]._view[4], line[clear - 1]):
+            clear -= 1
+    short = [t]
+    i = 1
+    while i < len(line) - 1:
+        views = _mergeable(line, i, i >= clear)
+        i += len(views)
+        first, base = views[0], line[i]
+        step = compact(tuple(base.shape), _steps(views), first._view[4]) if views[1:] else None
+        if step is not None:
+            views = [first._again(base, step)]
+            short[-1]._view = (views[0], *short[-1]._view[1:])
+        short += views
+    return [*short, line[-1]]
 
 
 def climb(t: Any) -> list[Any]:
@@ -118,24 +132,24 @@ DEPTH = 4
 class Location:
     """The place of a view in its memory, from one climb to the root of the memory.
 
-    memory  the root: the object that the memory belongs to
-    part    the steps from the root to the view
-    owner   the object whose history contains that of the view: the root of the memory, or a
-            detached view on the way
-    own     the steps from the owner to the view
-    odd     the first view on the way to the owner whose history cannot follow a write
-    data    the first `x.data` on the way; writes through it are not checked
-    wide    whether a view on the way is larger than its base, so an element may show at several
-            places
+    memory        the root: the object that the memory belongs to
+    part          the steps from the root to the view
+    owner         the object whose history contains that of the view: the root of the memory, or a
+                  detached view on the way
+    owner_part    the steps from the owner to the view
+    unrecordable  the first view on the way to the owner whose history cannot follow a write
+    data          the first `x.data` on the way; writes through it are not checked
+    repeats       whether a view on the way is larger than its base, so that an element may show at
+                  several places
     """
 
     memory: Any
-    owner: Any
+    owner: Any = None
     part: Part = ()
-    own: Part = ()
-    odd: Any = None
+    owner_part: Part = ()
+    unrecordable: Any = None
     data: Any = None
-    wide = False
+    repeats = False
 
     def __init__(self, t: Any) -> None:
         if t._view is None:
@@ -143,37 +157,33 @@ class Location:
             return
         line = lineage(t)
         self.memory = root = line[-1]
-        self.owner = None
-        steps: list[Any] = []
+        views: list[Any] = []
         for x in line if root._view is not None else line[:-1]:
-            base, op, arguments, output, recorded = x._view
+            base, op, _, output, recorded = x._view
             if self.data is None and (x._quiet or base._quiet):
                 self.data = x if x._quiet else base
             if op is None:
                 if self.owner is None:
-                    self.owner, self.own = x, tuple(reversed(steps))
+                    self.owner, self.owner_part = x, _steps(views)
                 continue
             if (
                 self.owner is None
-                and self.odd is None
-                and (output is not None or recorded is not True)
+                and self.unrecordable is None
+                and (output is not None or not recorded)
             ):
-                self.odd = x
+                self.unrecordable = x
             if x is root:  # whose base was given other memory
                 break
-            if op.name == "read_slices":
-                steps += reversed(arguments[0])
-            else:
-                steps.append((op.name, arguments, None if op.outputs == () else output))
-                self.wide = self.wide or (op.name != "getitem" and _enlarges(x))
-        self.part = tuple(reversed(steps))
+            views.append(x)
+            self.repeats = self.repeats or (op.name != "getitem" and _enlarges(x))
+        self.part = _steps(views)
         if self.owner is None:
-            self.owner, self.own = root, self.part
+            self.owner, self.owner_part = root, self.part
 
     def overlaps(self, part: Part) -> bool:
-        """Whether an element of the memory shows at several places of a part of it.
+        """Whether an element of the memory shows at several places of a part that starts there.
 
-        `part` starts at the root. Needed only if `wide`.
+        Needed only if `repeats`.
         """
         import numpy as np
 
@@ -193,7 +203,7 @@ class Location:
         if (
             not library.mutable
             or isinstance(array, library.fixed)
-            or (self.wide and self.overlaps(self.part))
+            or (self.repeats and self.overlaps(self.part))
         ):
             return False
         return array is root._array or (
@@ -202,62 +212,34 @@ class Location:
         )
 
 
-def _clear(line: list[Any]) -> int:
-    """How many entries at the end of a chain of bases, the root included, have a known layout.
+def _mergeable(line: list[Any], i: int, clear: bool) -> list[Any]:
+    """The views of a chain from index `i` on that one view may replace; at least one.
 
-    These views were made by steps that can be merged, so reshaping them made no copies.
+    clear  whether their layout is known. If not, a reshape in another place might make a copy
     """
-    root = line[-1]
-    if not _is_by_rows(root):
-        return 0
-    n = 1
-    while n < len(line) - 1 and _merges(line[-n - 1], line[-2]):
-        n += 1
-    return n
+    recorded = line[i]._view[4]
+    views = takewhile(
+        lambda x: _merges(recorded, x) and (clear or not _reshapes(x)),
+        islice(line, i, len(line) - 1),
+    )
+    return list(views) or [line[i]]
 
 
-def _shorten(line: list[Any], i: int, clear: bool) -> int:
-    """Shorten a long chain: give the view at index `i` an equivalent base nearer to the root.
+def _merges(recorded: bool | None, x: Any) -> bool:
+    """Whether the step that made a view may be merged with others, of the same `recorded`.
 
-    So the cost of a write does not grow with the length of a chain of written views. A leaf and an
-    object with hooks keep their places in the history. The base is exchanged by one assignment,
-    since other threads may read it.
-
-    clear  whether the layout of all views from there on is known
-
-    Returns 0, or the number of views to skip if they cannot be merged.
+    A leaf and an object with hooks keep their places in the history. A step of broadcast_to shows
+    elements twice, so it keeps its place, too.
     """
-    first = line[i + 1]
-    steps: list[Any] = []
-    for x in line[i + 1 : -1]:
-        _, op, arguments, _, _ = x._view
-        # if the layout is not known, a step may have made a copy
-        if not _merges(x, first) or (not clear and _reshapes(op, arguments)):
-            break
-        steps.append((op.name, arguments, None))
-    if len(steps) < 2:
-        return 1
-    base = line[i + len(steps) + 1]
-    step = compact(tuple(base.shape), tuple(reversed(steps)), first._view[4])
-    if step is None:
-        return len(steps)
-    line[i]._view = (first._again(base, step), *line[i]._view[1:])
-    return 0
-
-
-def _merges(x: Any, other: Any) -> bool:
-    """Whether the step that made a view can be merged into one step with that of `other`.
-
-    A step of broadcast_to cannot, since it shows elements twice.
-    """
-    _, op, _, output, recorded = x._view
+    _, op, _, output, mode = x._view
     return (
         op is not None
         and output is None
-        and recorded is other._view[4]
-        and _moves(op)
+        and mode is recorded
+        and op.builtin
+        and op.name not in ("real", "imag")
         and type(x._node) in (type(None), Node)
-        and (op.name == "getitem" or not _enlarges(x))
+        and not _enlarges(x)
     )
 
 
@@ -266,15 +248,20 @@ def _enlarges(x: Any) -> bool:
     return bool(prod(x.shape) > prod(x._view[0].shape))
 
 
-def _reshapes(op: Op, arguments: tuple[Any, ...]) -> bool:
-    return op.name == "reshape" or (
-        op.name == "read_slices" and any(name == "reshape" for name, _, _ in arguments[0])
-    )
+def _reshapes(x: Any) -> bool:
+    return any(name == "reshape" for name, _, _ in _steps([x]))
 
 
-def _moves(op: Op) -> bool:
-    """Whether an operation that makes views only rearranges elements, in a known way."""
-    return op.builtin and op.name not in ("real", "imag")
+def _steps(views: list[Any]) -> Part:
+    """The steps from the base of the last of these views to the first one."""
+    steps: list[Any] = []
+    for x in views:
+        _, op, arguments, output, _ = x._view
+        if op.name == "read_slices":
+            steps += reversed(arguments[0])
+        else:
+            steps.append((op.name, arguments, None if op.outputs == () else output))
+    return tuple(reversed(steps))
 
 
 def _is_by_rows(root: Any) -> bool:
@@ -294,7 +281,7 @@ def _read(x: Any, part: Part) -> Any:
 
 
 def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step | None:
-    """One step, from an array of that shape, equivalent to all of `part`; None if impossible.
+    """One step, from an array of that shape, equivalent to all of `part`; None if none is found.
 
     The steps are applied to an uninitialised array of bytes. The start and the strides of the
     result show which elements they select.
@@ -303,39 +290,83 @@ def compact(shape: tuple[int, ...], part: Part, recorded: bool | None) -> Step |
 
     x: Any = np.empty(shape, bool)
     out = _read(x, part)
+    steps: Part | None = None
     if not out.size:
-        made: Part | None = (_reshape((-1,)), _getitem((slice(0, 0, 1),)), _reshape(out.shape))
-    elif not np.may_share_memory(x, out):
-        return None
-    else:
-        start = out.__array_interface__["data"][0] - x.__array_interface__["data"][0]
-        made = next(
-            (
-                p
-                for p in (_by_axes(x, start, out), _by_blocks(x.size, start, out))
-                if p is not None and _same(_read(x, p), out)
-            ),
-            None,
-        )
-    if made is None:
-        return None
-    if len(made) == 1 and made[0][0] == "getitem":
-        return OPS["getitem"], made[0][1], None, recorded
-    return (
-        (OPS["read_slices"], (made,), None, recorded)
-        if made
-        else (OPS["getitem"], (Ellipsis,), None, recorded)
-    )
+        steps = _reshape((-1,)), _getitem((slice(0, 0, 1),)), _reshape(out.shape)
+    elif np.may_share_memory(x, out):
+        steps = next(filter(None, (_by_axes(x, flat, out) for flat in _reshapings(x, out))), None)
+    return None if steps is None else (OPS["read_slices"], (steps,), None, recorded)
 
 
-def _same(x: Any, y: Any) -> bool:
-    """Whether two arrays show the same elements of one memory."""
-    a, b = x.__array_interface__, y.__array_interface__
-    return bool(
-        a["data"][0] == b["data"][0]
-        and x.shape == y.shape
-        and all(s == t for n, s, t in zip(x.shape, x.strides, y.strides, strict=True) if n > 1)
+def _reshapings(x: Any, out: Any) -> Iterator[Part]:
+    """Steps that reshape a slice of `x`, so that `out` may then be slices of its axes."""
+    yield ()
+    axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
+    step = abs(out.strides[axes[-1]]) if axes else 0
+    if step:
+        start = _distance(x, out)
+        start += sum((out.shape[i] - 1) * out.strides[i] for i in axes if out.strides[i] < 0)
+        elements = slice(start, start + (out.size - 1) * step + 1, step)
+        part = [_reshape((-1,))]
+        if out.size < x.size:
+            part.append(_getitem((elements,)))
+        if len(axes) > 1:
+            part.append(_reshape(tuple(out.shape[i] for i in axes)))
+        yield tuple(part)
+
+
+def _by_axes(x: Any, flat: Part, out: Any) -> Part | None:
+    """Steps to `out`: those of `flat`, then slices of the axes in another order.
+
+    None if `out` is not that.
+    """
+    x = _read(x, flat)
+    start = _distance(x, out)
+    key: list[Any] = []
+    for stride in x.strides:
+        index, start = divmod(start, stride)
+        key.append(index)
+    order = []
+    for n, s in zip(out.shape, out.strides, strict=True):
+        if n == 1:
+            continue
+        for axis, stride in enumerate(x.strides):
+            step, rest = divmod(s, stride)
+            if step and not rest and type(key[axis]) is int:
+                last = key[axis] + (n - 1) * step
+                if 0 <= last < x.shape[axis]:
+                    key[axis] = range(key[axis], last + (1 if step > 0 else -1), step)
+                    order.append(axis)
+                    break
+        else:
+            return None
+    part = list(flat)
+    if any(k != range(n) for k, n in zip(key, x.shape, strict=True)):
+        part.append(_getitem(tuple(k if type(k) is int else _slice_of(k) for k in key)))
+    names = sorted(order)
+    if names != order:
+        part.append(("permute_dims", (tuple(names.index(i) for i in order),), None))
+    if len(order) < len(out.shape):
+        part.append(_getitem(tuple(None if n == 1 else slice(None) for n in out.shape)))
+    shown = _read(x, tuple(part[len(flat) :]))
+    same = (
+        not _distance(shown, out)
+        and shown.shape == out.shape
+        and all(s == t for n, s, t in zip(out.shape, shown.strides, out.strides) if n > 1)
     )
+    return (tuple(part) or (_getitem(()),)) if same else None
+
+
+def _slice_of(chosen: range) -> slice:
+    """A slice, with bounds of the standard, that selects a range of the indices of an axis."""
+    stop = chosen[-1] + (1 if chosen.step > 0 else -1)
+    return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
+
+
+def _distance(x: Any, y: Any) -> int:
+    """The number of bytes from the first element of `x` to that of `y`."""
+    start: int = y.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+    return start
 
 
 def _getitem(key: tuple[Any, ...]) -> Any:
@@ -344,121 +375,6 @@ def _getitem(key: tuple[Any, ...]) -> Any:
 
 def _reshape(shape: tuple[int, ...]) -> Any:
     return "reshape", (shape, None), None
-
-
-def _by_axes(x: Any, start: int, out: Any) -> Part | None:
-    """The steps to `out` as slices of the axes of `x` in another order; `x` is in C order."""
-    key: list[Any] = []
-    for stride in x.strides:
-        key.append(start // stride)
-        start %= stride
-    order = []
-    for n, s in zip(out.shape, out.strides, strict=True):
-        if n > 1:
-            axis = next(
-                (
-                    i
-                    for i, (m, stride) in enumerate(zip(x.shape, x.strides, strict=True))
-                    if s
-                    and s % stride == 0
-                    and type(key[i]) is int
-                    and 0 <= key[i] + (n - 1) * (s // stride) < m
-                ),
-                None,
-            )
-            if axis is None:
-                return None
-            step = s // x.strides[axis]
-            key[axis] = range(key[axis], key[axis] + n * step, step)
-            order.append(axis)
-    return _arranged(x.shape, key, sorted(order), order, out.shape)
-
-
-def _by_blocks(size: int, start: int, out: Any) -> Part | None:
-    """The steps to `out` as slices of a flat array that is cut into blocks, repeatedly."""
-    axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
-    strides = [abs(out.strides[i]) for i in axes]
-    if 0 in strides:
-        return None
-    start += sum((out.shape[i] - 1) * out.strides[i] for i in axes if out.strides[i] < 0)
-    part = [_reshape((-1,))]
-    common = gcd(*strides) or 1
-    if common > 1:
-        part.append(_getitem((slice(start % common, None, common),)))
-        size, start = len(range(start % common, size, common)), start // common
-    shape: list[int] = []
-    key: list[Any] = []
-    for k, i in enumerate(axes[:-1]):
-        width = 1 + sum(
-            (out.shape[j] - 1) * s // common
-            for j, s in zip(axes[k + 1 :], strides[k + 1 :], strict=True)
-        )
-        cut = _cut(size, start, out.shape[i], strides[k] // common, width)
-        if cut is None:
-            return None
-        before, count, block = cut
-        if count * block < size:
-            part.append(
-                _getitem((*[slice(None)] * len(shape), slice(before, before + count * block, 1)))
-            )
-        shape.append(count)
-        key.append(range(0, count, strides[k] // common // block))
-        part.append(_reshape((*shape, block)))
-        size, start = block, start - before
-    if axes:
-        n, step = out.shape[axes[-1]], strides[-1] // common
-        key.append(range(start, start + (n - 1) * step + 1, step))
-    else:
-        key.append(start)
-    key = [
-        k if type(k) is int or out.strides[i] > 0 else k[::-1]
-        for k, i in zip(key, axes or (0,), strict=True)
-    ]
-    rest = _arranged(
-        (*shape, size), key, axes, [i for i, n in enumerate(out.shape) if n > 1], out.shape
-    )
-    return (*part, *rest)
-
-
-def _cut(size: int, start: int, n: int, stride: int, width: int) -> tuple[int, int, int] | None:
-    """How to cut a flat array into blocks: (elements before them, number of blocks, their length).
-
-    Some of the blocks hold `n` pieces of that width, which are a stride apart.
-    """
-    for parts in range(1, stride // width + 1):
-        block, rest = divmod(stride, parts)
-        count = (n - 1) * parts + 1
-        before = min(start, size - count * block)
-        if not rest and before >= 0 and start - before + width <= block:
-            return before, count, block
-    return None
-
-
-def _arranged(
-    shape: tuple[int, ...],
-    key: list[Any],
-    names: list[int],
-    order: list[int],
-    result: tuple[int, ...],
-) -> Part:
-    """The steps that select `key` of an array, permute the axes, and insert axes of length 1.
-
-    `names` are the names of the axes that remain, and `order` is their order afterwards.
-    """
-    part: list[Any] = []
-    if any(k != range(n) for k, n in zip(key, shape, strict=True)):
-        part.append(_getitem(tuple(k if type(k) is int else _slice_of(k) for k in key)))
-    if names != order:
-        part.append(("permute_dims", (tuple(names.index(i) for i in order),), None))
-    if len(order) < len(result):
-        part.append(_getitem(tuple(None if n == 1 else slice(None) for n in result)))
-    return tuple(part)
-
-
-def _slice_of(chosen: range) -> slice:
-    """A slice, with bounds of the standard, that selects a range of the indices of an axis."""
-    stop = chosen[-1] + (1 if chosen.step > 0 else -1)
-    return slice(chosen[0], stop if stop >= 0 else None, chosen.step)
 
 
 def laid_out(value: Any, like: Any) -> Any:
@@ -481,20 +397,20 @@ def laid_out(value: Any, like: Any) -> Any:
         or inner.dtype != old.dtype
     ):
         return value
-    given = _given(like)
+    argument = _argument(like)
     if inner.strides != old.strides:
         inner = _strided(inner, old.strides)
-    elif given is None:
+    elif argument is None:
         return value
     out = x = _around(value, inner)
-    while given is not None and isinstance(x, Layer):
-        if type(x) is type(given) and x._level == given._level:
+    while argument is not None and isinstance(x, Layer):
+        if type(x) is type(argument) and x._level == argument._level:
             x._given = True  # type: ignore[attr-defined]
         x = x._array
     return out
 
 
-def _given(x: Any) -> Any:
+def _argument(x: Any) -> Any:
     """The batch inside of a value that is an argument of vmap, or None."""
     while isinstance(x, Layer):
         if getattr(x, "_given", False):
@@ -533,8 +449,7 @@ def _example(root: Any) -> Any:
     """The first example of a batch of NumPy arrays that is an argument of vmap, or None."""
     import numpy as np
 
-    given = _given(root)
-    inner = innermost(given)
+    inner = innermost(_argument(root))
     more = inner.ndim - len(root.shape) if type(inner) is np.ndarray else 0
     if more <= 0 or not inner.size:
         return None
@@ -582,7 +497,8 @@ def is_contiguous(x: Any) -> bool:
     """
     library: Library = x._elem.library
     inner = innermost(x._array)
-    if library.mutable and inner.shape == x.shape and shows_order(library):
+    shows_order = "is_c_contiguous" in library.backend.kernels
+    if library.mutable and inner.shape == x.shape and shows_order:
         return bool(library.xp.is_contiguous(inner))
     place = Location(x)
     if not place.part:
@@ -590,8 +506,3 @@ def is_contiguous(x: Any) -> bool:
     import numpy as np
 
     return bool(_read(np.empty(place.memory.shape, bool), place.part).flags.c_contiguous)
-
-
-def shows_order(library: Library) -> bool:
-    """Whether a library with mutable arrays can say that an array is contiguous."""
-    return "is_c_contiguous" in library.backend.kernels

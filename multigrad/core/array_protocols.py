@@ -103,11 +103,11 @@ class ArrayProtocols(Surface):
 
     def __dir__(self) -> list[str]:
         """The attributes, without those that only raw arrays or Tensors of other backends have."""
-        given = self._elem.library.backend.attributes
+        attributes = self._elem.library.backend.attributes
         return [
             name
             for name in object.__dir__(self)
-            if name in given or type(getattr_static(type(self), name, None)) is not OfArrays
+            if name in attributes or type(getattr_static(type(self), name, None)) is not OfArrays
         ]
 
     # Conversions
@@ -249,21 +249,8 @@ class ArrayProtocols(Surface):
 
         A dtype from outside the standard is converted by the library.
         """
-        if self._elem.opaque:
-            return x.item()
-        kind = (
-            bool
-            if self._is("bool")
-            else int
-            if self._is("integral")
-            else complex
-            if self._elem.complex
-            else float
-        )
-        return kind(x)
-
-    def _is(self, kind: str) -> bool:
-        return bool(self._elem.library.xp.isdtype(self._elem.dtype, kind))
+        scalar = self._elem.scalar
+        return x.item() if scalar is None else scalar(x)
 
     @conversion
     def tolist(self) -> Any:
@@ -319,7 +306,7 @@ class ArrayProtocols(Surface):
 
     def __index__(self) -> int:
         self._check()
-        if self.size != 1 or not self._is("integral"):
+        if self.size != 1 or self._elem.scalar is not int:
             raise TypeError(
                 "only integer Tensors of one element can be used as an index, not one of shape "
                 f"{tuple(self.shape)} and dtype {self.dtype}. int(x) makes an integer of a number."

@@ -26,7 +26,7 @@ def conversion(method: F) -> F:
     def plain(self: Any) -> Any:
         try:
             mode = gate.get()
-            return method(self) if mode is True or mode.watch is NOTHING else told(mode, self)
+            return method(self) if mode is True or mode.watch is NOTHING else observed(mode, self)
         except Exception as error:
             theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             instead = blamed(error, theirs, method, (self,), {})
@@ -41,7 +41,7 @@ def conversion(method: F) -> F:
             return (
                 method(self, *args, **kwargs)
                 if mode is True or mode.watch is NOTHING
-                else told(mode, self, *args, **kwargs)
+                else observed(mode, self, *args, **kwargs)
             )
         except Exception as error:
             theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -50,7 +50,7 @@ def conversion(method: F) -> F:
                 raise instead from error
             raise
 
-    def told(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
+    def observed(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
         if mode.watch.body is not None:
             return mode.watch.body.convert(name, general, self, *args, **kwargs)
         observing = mode.watch.of(CONVERSION)

@@ -11,8 +11,8 @@ from typing import Any
 Around = Callable[[], AbstractContextManager[Any]]
 
 
-def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
-    """Run each call of `function` inside a context manager that `made` returns for that call.
+def each_call(function: Callable[..., Any], context: Around) -> Callable[..., Any]:
+    """Run each call of `function` inside a context manager that `context` returns for that call.
 
     A coroutine runs inside it as a whole, a generator at each step.
 
@@ -24,31 +24,31 @@ def each_call(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
             f"a mode decorates functions, not {type(function).__name__}: {function!r:.60}"
         )
     if inspect.isgeneratorfunction(function):
-        return _each_step(function, made)
+        return _each_step(function, context)
     if inspect.isasyncgenfunction(function):
-        return _each_asynchronous_step(function, made)
+        return _each_asynchronous_step(function, context)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with made():
+            with context():
                 return await function(*args, **kwargs)
 
         return coroutine
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with made():
+        with context():
             return function(*args, **kwargs)
 
     return wrapper
 
 
-def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
+def _each_step(function: Callable[..., Any], context: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
-        resume, value, around = generator.send, None, made()
+        resume, value, around = generator.send, None, context()
         while True:
             try:
                 with around:
@@ -68,11 +68,11 @@ def _each_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]
     return wrapper
 
 
-def _each_asynchronous_step(function: Callable[..., Any], made: Around) -> Callable[..., Any]:
+def _each_asynchronous_step(function: Callable[..., Any], context: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
-        resume, value, around = generator.asend, None, made()
+        resume, value, around = generator.asend, None, context()
         while True:
             try:
                 with around:

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from .level import Transformation
 
 
-def _always(*_: Any) -> bool:
-    return True
-
-
 @wanted
 def make_bound(library: Library) -> Any:
     """Make the differentiable namespace of a library.
@@ -40,29 +36,6 @@ _making = locks.new_lock()
 
 class Library:
     """A backend in use: its raw rule namespace, its kernels, its element types."""
-
-    __slots__ = (
-        "_bound",
-        "admit",
-        "assign",
-        "backend",
-        "constant",
-        "device",
-        "eagerly",
-        "elements",
-        "fixed",
-        "is_c_contiguous",
-        "mutable",
-        "name",
-        "order",
-        "place_like",
-        "scalars",
-        "shares_memory",
-        "take_ownership",
-        "unshared",
-        "write",
-        "xp",
-    )
 
     def __init__(self, backend: Backend) -> None:
         registry.fill()
@@ -79,7 +52,7 @@ class Library:
         self.assign: Callable[..., Any] = backend.kernel("assign")
         self.eagerly: Callable[..., Any] = backend.kernel("eagerly")
         self.is_c_contiguous: Callable[..., Any] = (
-            backend.kernel("is_c_contiguous") if self.mutable else _always
+            backend.kernel("is_c_contiguous") if self.mutable else lambda *_: True
         )
         self.order: Callable[..., Any] = backend.kernel("order")
         self.take_ownership: Callable[..., Any] = backend.kernel("take_ownership")
@@ -113,7 +86,17 @@ class Library:
 
         Scalars and instances of subclasses do not count.
         """
-        return _is_exactly(x, self) and not self.element(x.dtype).opaque
+        kind = type(x)
+        # some types, such as jax.Array, define `isinstance` and have no direct instances
+        return (
+            kind not in self.scalars
+            and any(
+                kind is t
+                or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t))
+                for t in self.backend.array_types
+            )
+            and not self.element(x.dtype).opaque
+        )
 
     def __repr__(self) -> str:
         return f"<Library {self.name}>"
@@ -141,6 +124,7 @@ class Element:
     run      the transformation that the level belongs to, None for the base level
     level    the number of the level
     layered  whether values may be layers of lower levels
+    scalar   the type of Python's scalars of this kind; None for a dtype outside of the standard
     kind     what it has in common with the Elements of other levels
     wide     the dtype for sums of many elements, None for the dtype itself
     refusal  the reason why a Tensor cannot hold such an array, or None. Arguments that are only
@@ -164,6 +148,7 @@ class Element:
         "opaque",
         "refusal",
         "run",
+        "scalar",
         "wide",
     )
 
@@ -181,6 +166,10 @@ class Element:
         self.floating = self.complex or _is(library, dtype, "real floating")
         # a dtype from outside the standard
         self.opaque = not (self.floating or self.bool or _is(library, dtype, "integral"))
+        self.scalar: type[Any] | None = None
+        if not self.opaque:
+            kinds = (self.bool, bool), (self.complex, complex), (self.floating, float)
+            self.scalar = next((scalar for is_kind, scalar in kinds if is_kind), int)
         self.refusal = _refusal(library, dtype) if self.opaque else None
         self.wide = _wide(self) if self.floating else None
         if self.wide is not None:
@@ -220,7 +209,7 @@ class Element:
             self.floating,
             self.opaque,
         )
-        elem.refusal, elem.wide = self.refusal, self.wide
+        elem.refusal, elem.wide, elem.scalar = self.refusal, self.wide, self.scalar
         elem.kind = self._kinds.get((kind, layered)) or self._kinds.setdefault(
             (kind, layered), Kind(kind)
         )
@@ -254,21 +243,6 @@ def _refusal(library: Library, dtype: Any) -> str | None:
     return (
         f"a Tensor cannot hold an array of dtype {dtype} (backend {library.name!r}). Its "
         f"elements are {elements}: {fix}."
-    )
-
-
-def _is_exactly(x: Any, library: Library) -> bool:
-    """Whether the type of `x` is exactly a registered array type.
-
-    Some types, such as jax.Array, define `isinstance` themselves and have no direct instances. For
-    these, isinstance decides.
-    """
-    kind = type(x)
-    if kind in library.scalars:
-        return False
-    return any(
-        kind is t or (type(t).__instancecheck__ is not type.__instancecheck__ and isinstance(x, t))
-        for t in library.backend.array_types
     )
 
 
@@ -376,19 +350,8 @@ def named_dtype(library: Library, dtype: Any) -> Any:
 
 
 DTYPES = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float32", "float64", "complex64", "complex128"),
 )
 
 MORE_DTYPES = ("float16",)

@@ -125,7 +125,8 @@ class ModeContext:
         except MemoryError:
             token = _set(gate)
         if token.old_value is not ours:  # something else was set since, and is still in force
-            _restore(variable, mode, token)
+            current = token.old_value
+            _set(variable.changed(True if current is Token.MISSING else current, mode))
         self._outer.pop()
 
     def clone(self) -> ModeContext:
@@ -152,12 +153,6 @@ class ModeContext:
                 raise TypeError(f"a mode cannot decorate {function!r}: {error}") from error
             return function
         return each_call(function, self.clone)  # type: ignore[return-value]
-
-
-def _restore(variable: Switch, mode: Any, token: Token[Any]) -> None:
-    """Restore one grad mode, and leave the rest of the gate as it was before `token` was made."""
-    gate = token.old_value
-    _set(variable.changed(True if gate is Token.MISSING else gate, mode))
 
 
 class no_grad(ModeContext):

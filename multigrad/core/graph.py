@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,8 @@ from .level import Layer, alive, running
 if TYPE_CHECKING:
     from .element import Library
     from .pullback import Pullback
+
+Hooks = dict[int, Callable[..., Any]]
 
 tick = count(1).__next__
 """The clock: returns increasing numbers for nodes and in-place writes."""
@@ -71,11 +74,11 @@ class Node:
 
         The entry of a constant is (None, 0).
         """
-        wanted = iter(self.next if isinstance(self.next, tuple) else (self.next,))
+        parents = iter(self.next if isinstance(self.next, tuple) else (self.next,))
         flags: list[bool] = []
         for need in self.rule.needs:
             flags += need if isinstance(need, tuple) else [need]
-        return tuple(edge(next(wanted)) if flag else (None, 0) for flag in flags)
+        return tuple(edge(next(parents)) if flag else (None, 0) for flag in flags)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -120,11 +123,8 @@ class Node:
     def __dir__(self) -> list[str]:
         rule = getattr(self, "rule", None)
         plan = () if rule is None else dict.fromkeys((*rule.op.arrays, *rule.plan))
-        return [
-            n
-            for n in object.__dir__(self)
-            if not n.startswith("_saved_") and not n.startswith("_raw_saved_")
-        ] + [f"_saved_{n}" for n in plan]
+        names = [n for n in object.__dir__(self) if not n.startswith(("_saved_", "_raw_saved_"))]
+        return names + [f"_saved_{n}" for n in plan]
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -159,26 +159,19 @@ def expose(names: Sequence[str]) -> None:
 
 
 def _saved(name: str, raw: bool, node: Node) -> Any:
-
     rule = getattr(node, "rule", None)
     if rule is None or (name not in rule.plan and name not in rule.op.arrays):
         raise AttributeError(
             f"'{node.name()}' object has no attribute '_{'raw_' * raw}saved_{name}'"
         )
-    return saved_tensor(node, name) if raw else show(node, name)
+    return show(node, name, raw)
 
 
 @wanted
-def show(node: Node, name: str) -> Any:
+def show(node: Node, name: str, raw: bool = False) -> Any:
     """A value that `node` saved, by parameter of its rule; arrays as Tensors.
 
-    Provided by memory/saved.py.
-    """
-
-
-@wanted
-def saved_tensor(node: Node, name: str) -> Any:
-    """A value that `node` saved, as an object that takes hooks.
+    raw  as an object that takes hooks
 
     Provided by memory/saved.py.
     """
@@ -247,11 +240,6 @@ class CustomNode(MultiNode):
         functions: tuple[tuple[Node | None, int], ...] = self.ctx.next_functions
         return functions
 
-    def propagate(self, g: tuple[Any, ...], p: Any) -> tuple[Any, ...]:
-        """The gradients of the parents, given those of the outputs (None if unused)."""
-        grads: tuple[Any, ...] = self.ctx._propagate(g, p)
-        return grads
-
 
 class OutputNode(Node):
     """One output of a MultiNode. Users see the MultiNode and the output's number."""
@@ -310,6 +298,7 @@ class GradCell:
         self.holder: weakref.ref[Any] | None = None
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class NodeHooks:
     """Hooks and metadata of a node.
 
@@ -322,24 +311,13 @@ class NodeHooks:
     metadata         the user's notes about the node
     """
 
-    __slots__ = (
-        "hooks",
-        "metadata",
-        "output",
-        "post_accumulate",
-        "posthooks",
-        "prehooks",
-        "retain",
-    )
-
-    def __init__(self) -> None:
-        self.hooks: dict[int, Callable[..., Any]] = {}
-        self.prehooks: dict[int, Callable[..., Any]] = {}
-        self.posthooks: dict[int, Callable[..., Any]] = {}
-        self.post_accumulate: dict[int, Callable[..., Any]] = {}
-        self.retain: GradCell | None = None
-        self.output: tuple[OutputInfo, Any] | None = None
-        self.metadata: dict[str, Any] = {}
+    hooks: Hooks = field(default_factory=dict)
+    prehooks: Hooks = field(default_factory=dict)
+    posthooks: Hooks = field(default_factory=dict)
+    post_accumulate: Hooks = field(default_factory=dict)
+    retain: GradCell | None = None
+    output: tuple[OutputInfo, Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 _extending = locks.new_lock()
@@ -353,9 +331,9 @@ A pass runs in PyTorch's order for them (`backward.run.run_in_order`).
 
 def extra(node: Node) -> NodeHooks:
     """The NodeHooks of a node, made if it has none."""
-    known: NodeHooks | None = getattr(node, "extra", None)
-    if known is not None:
-        return known
+    present: NodeHooks | None = getattr(node, "extra", None)
+    if present is not None:
+        return present
     hooks, kind = NodeHooks(), type(node)
     with _extending:
         if type(node) is OutputNode:
@@ -364,14 +342,14 @@ def extra(node: Node) -> NodeHooks:
             watch(node)
         # no call from here on, at which a signal handler could ask for the same node
         try:
-            known = node.extra
+            present = node.extra
         except AttributeError:
-            known = None
-        if known is None:
-            node.extra = known = hooks
+            present = None
+        if present is None:
+            node.extra = present = hooks
             if kind is Node:
                 node.__class__ = HookedNode
-    return known
+    return present
 
 
 def watch(node: Node) -> None:
@@ -441,7 +419,7 @@ def backward_name(op_name: str) -> str:
 class RemovableHandle:
     """Removes a hook: by `remove()`, as often as you like, or at the end of a `with` block."""
 
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+    def __init__(self, hooks: Hooks, hook: Callable[..., Any]) -> None:
         self.id = tick()
         self._hooks = hooks
         hooks[self.id] = hook
@@ -516,58 +494,52 @@ def shorten(cell: list[Any]) -> None:
         dropped = cell[:-KEPT]
         if len(cell) <= MOST:  # another thread has done it
             return
-        before = dropped[0] if type(dropped[0]) is Older else None
-        listed = dropped if before is None else dropped[1:]
-        # the times of those that count, see `_counts`
-        times = (
-            listed
-            if min(listed) > 0
-            else [at if at > 0 else -at // 2 for at in listed if at > 0 or not at & 1]
+        entries = list(map(_read, dropped))
+        counted = [entry for entry in entries if entry[0]]
+        older = Older(
+            sum(number for number, *_ in counted),
+            min((first for _, first, *_ in counted), default=0),
+            max((last for *_, last, _ in counted), default=0),
+            max(write for *_, write in entries),
         )
-        number, write = len(times), max(max(listed), 0)
-        first, last = (min(times), max(times)) if times else (0, 0)
-        if before is not None:
-            number, first = number + before.number, before.first or first
-            last, write = max(last, before.last), max(write, before.write)
-        n, entry = len(dropped), [Older(number, first, last, write)]
+        n, last = len(dropped), dropped[-1:]
         # a signal handler may have written to the memory meanwhile, and have done it
-        if cell[n - 1 : n] == dropped[-1:]:
-            cell[:n] = entry
+        if cell[n - 1 : n] == last:
+            cell[:n] = [older]
 
 
-def _times(entry: Any) -> tuple[int, ...]:
-    return entry[1:3] if type(entry) is Older else (entry if entry > 0 else -entry // 2,)
+def _read(entry: Any) -> tuple[int, int, int, int]:
+    """What an entry of a version cell says, in the form of `Older`.
 
-
-def _last_write(entry: Any) -> int:
-    return entry.write if type(entry) is Older else max(entry, 0)
-
-
-def _counts(entry: Any) -> int:
-    """How many versions an entry stands for: a write, a change (even), a quiet change (odd)."""
-    return entry.number if type(entry) is Older else int(entry > 0 or entry % 2 == 0)
+    It is an Older, the time t of a write, -2t for a change that counts, or -2t - 1 for one that
+    does not.
+    """
+    if type(entry) is Older:
+        return entry
+    if entry > 0:
+        return 1, entry, entry, entry
+    time = -entry // 2
+    return 1 - entry % 2, time, time, 0
 
 
 def versions(cell: list[Any]) -> int:
     """The number of in-place writes to the memory, without those through `x.data`."""
-    return sum(map(_counts, cell))
+    return sum(number for number, *_ in map(_read, cell))
 
 
 def written_after(cell: list[Any], time: int) -> bool:
     """Whether the memory was written since, so that values which were saved before are gone."""
-    if not cell or cell[-1] > time:
-        return bool(cell)
-    return cell[-1] < 0 and any(_last_write(entry) > time for entry in cell)
+    return any(write > time for *_, write in map(_read, cell))
 
 
 def changed_after(cell: list[Any], time: int) -> bool:
     """Whether the memory has had another value since, though saved values may still be valid."""
-    return any(_counts(entry) and _times(entry)[-1] > time for entry in cell)
+    return any(number and last > time for number, _, last, _ in map(_read, cell))
 
 
 def first_change(cell: list[Any]) -> int:
     """The time of the first change of a memory that has changed."""
-    return next(_times(entry)[0] for entry in cell if _counts(entry))
+    return next(first for number, first, *_ in map(_read, cell) if number)
 
 
 def version_at(cell: list[Any], time: int) -> tuple[int, bool]:
@@ -577,12 +549,11 @@ def version_at(cell: list[Any], time: int) -> tuple[int, bool]:
     that is certainly later.
     """
     count = 0
-    for entry in cell:
-        times = _times(entry)
-        if times[-1] < time:
-            count += _counts(entry)
-        elif times[0] < time:
-            return count + _counts(entry), False
+    for number, first, last, _ in map(_read, cell):
+        if last < time:
+            count += number
+        elif first < time:
+            return count + number, False
     return count, True
 
 
@@ -639,9 +610,9 @@ def output_info(node: Node) -> tuple[OutputInfo, ...]:
         if leaf is not None:
             return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
     elif isinstance(node, MultiNode):
-        known = [e.output for _, e in sorted(node.outputs.items())]
-        if len(known) == len(node.picks) and None not in known:
-            return tuple(f[0] for f in known if f is not None)
+        infos = [e.output[0] for _, e in sorted(node.outputs.items()) if e.output is not None]
+        if len(infos) == len(node.picks):
+            return tuple(infos)
     else:
         e = getattr(node, "extra", None)
         if e is not None and e.output is not None:

@@ -251,24 +251,6 @@ class Transformation:
     created inside it, and of the level of forward-mode duals
     """
 
-    __slots__ = (
-        "deep",
-        "dual_level",
-        "elements",
-        "finished",
-        "grad_mode",
-        "inner",
-        "inputs",
-        "leaves",
-        "name",
-        "outer",
-        "own_level",
-        "pure",
-        "randomness",
-        "rebinds",
-        "tensor_level",
-    )
-
     outcome: Callable[[Any], Any] | None = None
 
     def __init__(self, name: str, mode: Switch | None = None) -> None:
@@ -278,13 +260,12 @@ class Transformation:
         self.tensor_level, self.dual_level = self.own_level + 1, self.own_level + 2
         self.grad_mode = Switch() if mode is None else mode
         self.inner = Switch()
-        self.finished = False
+        self.finished = self.pure = self.rebinds = False
         self.inputs: list[Any] = []
         self.randomness: str | None = None
         self.elements: dict[Any, Any] = {}
         self.deep: set[int] = set()
         self.leaves = 0
-        self.rebinds = self.pure = False
 
     def finish(self) -> None:
         """Mark it as finished.
@@ -452,12 +433,11 @@ def _finish_again(revived: list[Transformation | None]) -> None:
     with _reviving:
         for i, run in enumerate(revived):
             if run is not None:
-                left = _revived[run] - 1
-                if not left:
-                    run.elements.clear()
-                if left:
-                    _revived[run] = left
+                remaining = _revived[run] - 1
+                if remaining:
+                    _revived[run] = remaining
                 else:
+                    run.elements.clear()
                     del _revived[run]
                     run.finished = True
                 revived[i] = None
@@ -469,8 +449,6 @@ class Guest(Transformation):
     So values of any other level can be written into an array that this code makes. Its grad mode is
     the `mode` of another level.
     """
-
-    __slots__ = ()
 
     def records_in(self, mode: Mode, level: int) -> bool:
         return bool(self.grad_mode.within(mode))

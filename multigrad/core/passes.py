@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..observe import Observer
@@ -12,6 +13,7 @@ from .tensor import Tensor
 _LEAVES = {AccumulateGrad}
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Pass:
     """One backward pass: its settings, its targets, its results.
 
@@ -34,51 +36,30 @@ class Pass:
     groups              the state of hooks on several Tensors; set in run_in_order, too
     found               the values that a checkpoint has recomputed for this pass; set if there is
                         one
-    told                the observers that are notified of each node
+    observers           those that are notified of each node
     """
 
-    __slots__ = (
-        "accumulate_others",
-        "accumulate_targets",
-        "create_graph",
-        "every",
-        "found",
-        "groups",
-        "leaves",
-        "like",
-        "needed",
-        "raw",
-        "reached",
-        "retain_graph",
-        "roots",
-        "targets",
-        "told",
-    )
-    found: Any
-    groups: dict[Any, Any]
-    reached: set[Node]
-    roots: Sequence[tuple[Node, Any]]
+    like: Tensor
+    retain_graph: bool
+    create_graph: bool
+    targets: dict[Node, Any] | None
+    accumulate_others: bool = False
+    every: bool = False
+    accumulate_targets: bool = field(default=False, init=False)
+    needed: set[Node] | None = field(default=None, init=False)
+    observers: tuple[Observer, ...] = field(default=(), init=False)
+    leaves: bool = field(init=False)
+    raw: bool = field(init=False)
+    roots: Sequence[tuple[Node, Any]] = field(init=False)
+    reached: set[Node] = field(init=False)
+    groups: dict[Any, Any] = field(init=False)
+    found: Any = field(init=False)
 
-    def __init__(
-        self,
-        like: Tensor,
-        retain_graph: bool,
-        create_graph: bool,
-        targets: dict[Node, Any] | None,
-        accumulate_others: bool = False,
-        every: bool = False,
-    ) -> None:
-        self.like = like
-        self.retain_graph = retain_graph
-        self.create_graph = create_graph
-        self.targets = targets
-        self.needed: set[Node] | None = None
-        self.accumulate_others = accumulate_others
-        self.accumulate_targets = False
-        self.leaves = every or (
-            targets is not None and not accumulate_others and set(map(type, targets)) <= _LEAVES
+    def __post_init__(self) -> None:
+        self.leaves = self.every or (
+            self.targets is not None
+            and not self.accumulate_others
+            and set(map(type, self.targets)) <= _LEAVES
         )
-        self.every = every
-        elem = like._elem
-        self.raw = not create_graph and (elem.run is None or elem.level not in elem.run.deep)
-        self.told: tuple[Observer, ...] = ()
+        elem = self.like._elem
+        self.raw = not self.create_graph and (elem.run is None or elem.level not in elem.run.deep)

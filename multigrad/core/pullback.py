@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..registry import Op
@@ -24,6 +25,7 @@ def is_alone(op: Op, sources: Sequence[Any]) -> bool:
     return len(sources) == 1 and op.outputs == () and (sources[0] or ((),))[0] in ("in", "out")
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Pullback:
     """The vjp of one operation for one pattern of wanted gradients.
 
@@ -40,41 +42,22 @@ class Pullback:
     make     makes the vjp when it is first needed, since many patterns never are
     """
 
-    __slots__ = (
-        "alone",
-        "library",
-        "make",
-        "needs",
-        "op",
-        "plan",
-        "saves",
-        "single",
-        "sources",
-        "vjp",
-        "xp",
-    )
-    vjp: Callable[..., Any]
+    op: Op
+    needs: Needs
+    make: Callable[[], Callable[..., Any]]
+    plan: tuple[str, ...]
+    single: bool
+    sources: tuple[Any, ...]
+    library: Any = None
+    saves: bool = field(init=False)
+    alone: bool = field(init=False)
+    xp: Any = field(init=False)
+    vjp: Callable[..., Any] = field(init=False)
 
-    def __init__(
-        self,
-        op: Op,
-        needs: Needs,
-        make: Callable[[], Callable[..., Any]],
-        plan: tuple[str, ...],
-        single: bool,
-        sources: tuple[Any, ...],
-        library: Any = None,
-    ) -> None:
-        self.op = op
-        self.needs = needs
-        self.make = make
-        self.plan = plan
-        self.single = single
-        self.saves = any(s is not None for s in sources)
-        self.alone = is_alone(op, sources)
-        self.sources = sources
-        self.library = library
-        self.xp = None if library is None else library.xp
+    def __post_init__(self) -> None:
+        self.saves = any(source is not None for source in self.sources)
+        self.alone = is_alone(self.op, self.sources)
+        self.xp = None if self.library is None else self.library.xp
 
     def together(self, values: Sequence[Any]) -> Any:
         """Values in the form in which nodes save them."""

@@ -42,13 +42,9 @@ def _number(text: str) -> str:
 def _item(x: Any, library: Library) -> str:
     """The only element as Python shows it; "" if it has no value yet, as in a tracer."""
     try:
-        kind = next(k for name, k in _KINDS.items() if library.xp.isdtype(x.dtype, name))
-        return str(kind(x))
+        return str(library.element(x.dtype).scalar(x))  # type: ignore[misc]
     except Exception:  # libraries raise various errors if there is no value
         return ""
-
-
-_KINDS = {"bool": bool, "integral": int, "real floating": float, "complex floating": complex}
 
 
 def _is_default(library: Library, dtype: Any) -> bool:

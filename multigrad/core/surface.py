@@ -52,9 +52,9 @@ class OfArrays:
     def __get__(self, obj: Any, cls: type) -> Any:
         if obj is None:
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {self._name!r}")
-        given = obj._elem.library.backend.attributes.get(self._name)
-        if given is not None:
-            return given(obj)
+        attribute = obj._elem.library.backend.attributes.get(self._name)
+        if attribute is not None:
+            return attribute(obj)
         text = f"{cls.__name__!r} object has no attribute {self._name!r}"
         if self._name in ATTRIBUTES:
             text += hint(ATTRIBUTES, self._name)
@@ -67,12 +67,12 @@ class OfArrays:
         raise AttributeError(text, name=self._name, obj=obj)
 
 
-def mention(types: Iterable[type], given: Iterable[str]) -> None:
-    """Install placeholders for attributes of these array types that layers lack, and for `given`.
+def mention(types: Iterable[type], attributes: Iterable[str]) -> None:
+    """Install placeholders for attributes that layers lack: of array types, and of a backend.
 
-    The placeholder explains a missing name, or looks up a name in `given`.
+    The placeholder explains a missing name, or looks up one of `attributes`.
     """
-    names = {name for t in types for name in dir(t) if not name.startswith("_")}.union(given)
+    names = {name for t in types for name in dir(t) if not name.startswith("_")}.union(attributes)
     with keeping:
         for name in names:
             # hasattr() would generate the methods

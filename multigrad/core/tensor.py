@@ -16,7 +16,7 @@ from weakref import ref
 from .. import observe
 from ..errors import GradientError, kind
 from ..provided import wanted
-from ..tracebacks import entry, fold
+from ..tracebacks import entry
 from . import imported, level, showing
 from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
@@ -36,6 +36,7 @@ from .graph import (
 from .level import Layer, Transformation
 
 _new = object.__new__
+_NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient."
 
 
 @wanted
@@ -44,15 +45,6 @@ def backward(*args: Any, **kwargs: Any) -> None:
 
     Provided by backward/gradients.py.
     """
-
-
-@wanted
-def recording_at(top: Tensor) -> bool:
-    """Whether operations at the level of `top` are recorded.
-
-    Provided by dispatch/general.py.
-    """
-    raise NotImplementedError
 
 
 class Tensor(ArrayProtocols):
@@ -176,7 +168,10 @@ class Tensor(ArrayProtocols):
         return application.recorded(values, top)
 
     def _moves(self) -> bool:
-        return self._history is not None and recording_at(self)
+        mode = observe.gate.get()
+        return self._history is not None and (
+            mode is True or bool(mode.at(self._elem.run, self._elem.level))
+        )
 
     def _check(self) -> None:
         """Bring a view up to date if its memory was written through another Tensor since.
@@ -357,6 +352,7 @@ class Tensor(ArrayProtocols):
         if hasattr(self, "_grad_cell"):
             self._grad_cell.grad = None
 
+    @entry
     def backward(
         self,
         gradient: Any = None,
@@ -370,18 +366,14 @@ class Tensor(ArrayProtocols):
 
         See multigrad.autograd.backward.
         """
-        try:
-            backward(
-                self,
-                gradient,
-                retain_graph,
-                create_graph,
-                inputs=inputs,
-                retain_variables=retain_variables,
-            )
-        except Exception as error:
-            fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            raise
+        backward(
+            self,
+            gradient,
+            retain_graph,
+            create_graph,
+            inputs=inputs,
+            retain_variables=retain_variables,
+        )
 
     @conversion
     def detach(self) -> Tensor:
@@ -406,44 +398,38 @@ class Tensor(ArrayProtocols):
 
     # Hooks
 
+    @entry
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` whenever the gradient of this Tensor is computed.
 
         A return value other than None replaces the gradient.
         """
-        self._check()
-        if self._node is None or self._history is None:
-            raise GradientError(
-                "cannot register a hook on a tensor that doesn't require gradient. Call its "
-                "requires_grad_() first."
-            )
-        return RemovableHandle(extra(self._node).hooks, hook)
+        return RemovableHandle(extra(self._differentiated(_NO_HOOK)).hooks, hook)
 
+    @entry
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(self)` after a gradient was accumulated into this leaf's `.grad`."""
-        self._check()
-        if self._node is None or self._history is None:
-            raise GradientError(
-                "cannot register a hook on a tensor that doesn't require gradient. Call its "
-                "requires_grad_() first."
-            )
-        if type(self._node) is not AccumulateGrad:
+        node = self._differentiated(_NO_HOOK)
+        if type(node) is not AccumulateGrad:
             raise GradientError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
-        return RemovableHandle(extra(self._node).post_accumulate, hook)
+        return RemovableHandle(extra(node).post_accumulate, hook)
 
+    @entry
     def retain_grad(self) -> None:
         """Keep this Tensor's gradient in `.grad` although it is not a leaf."""
+        node = self._differentiated("can't retain_grad on Tensor that has requires_grad=False.")
+        if type(node) is not AccumulateGrad:
+            cell = extra(node).retain = self._own_cell()
+            cell.holder = ref(self)
+
+    def _differentiated(self, message: str) -> Node:
+        """The node that gets the gradient; raises with this message if there is none."""
         self._check()
         if self._node is None or self._history is None:
-            raise GradientError(
-                "can't retain_grad on Tensor that has requires_grad=False. Call its "
-                "requires_grad_() first."
-            )
-        if type(self._node) is not AccumulateGrad:
-            cell = extra(self._node).retain = self._own_cell()
-            cell.holder = ref(self)
+            raise GradientError(f"{message} Call its requires_grad_() first.")
+        return self._node
 
     @property
     def retains_grad(self) -> bool:

@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any
 
 from .. import observe, registry
-from ..core import aliasing, tensor
+from ..core import aliasing
 from ..core.aliasing import WHOLE, Step
 from ..core.computed import following, mark
 from ..core.element import (
@@ -42,7 +42,6 @@ from ..core.tensor import (
     wrap_at,
     wrap_new,
 )
-from ..provided import provide
 from ..registry import Op, per_operation
 from . import settings
 from .codegen import array_index, call, is_flat, positions, raw_function, recorder
@@ -629,5 +628,4 @@ def same_structure(ans: Any, parts: list[Any]) -> Any:
     return kind(parts) if kind in (list, tuple) else tuple(parts)
 
 
-provide(tensor, recording_at=recording_at)
 Tensor._define("_apply", staticmethod(apply_tensor))

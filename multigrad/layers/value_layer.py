@@ -175,7 +175,7 @@ class ValueLayer(ArrayProtocols):
                 f"{name}: a {kind(self)} that was detached shows the value of another one, "
                 "which would change without its derivative. clone() it first."
             )
-        if place.wide and place.overlaps(place.part):
+        if place.repeats and place.overlaps(place.part):
             raise RuntimeError(f"{name}: {REFERS}")
         root = place.memory
         before_write(self._cell)

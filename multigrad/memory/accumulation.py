@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import locks
-from ..core.aliasing import last_change, note_write
+from ..core.aliasing import Location, last_change, note_write
 from ..core.graph import AccumulateGrad, GradCell, Node
 from ..core.level import Layer
 from ..core.tensor import Tensor, element_of, wrap_at
 from ..errors import GradientError, kind
-from ..provided import wanted
 from .old_values import before_write
-from .views import keepable, unwritable
+from .views import keepable, unwritable, write, written
 
 if TYPE_CHECKING:
     from ..core.passes import Pass
@@ -73,13 +72,13 @@ def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> b
         g = box[0]
         if isinstance(g, Layer) and g._level > leaf._level and g._elem.run is not leaf._elem.run:
             raise GradientError(outer_leaf(g))
-        given: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
-        keepable(leaf, given)
+        gradient: Any = g if isinstance(g, Tensor) and g._level >= leaf._level else wrap_at(leaf, g)
+        keepable(leaf, gradient)
         if before is not None:
-            total = before + given  # recorded only if the pass is, see run_pass
+            total = before + gradient  # recorded only if the pass is, see run_pass
         else:
             # later gradients are added to it in place
-            total = given.clone() if given._elem.run is None else given
+            total = gradient.clone() if gradient._elem.run is None else gradient
     if before is not None and last_change(before._cell) != changed:
         return False
     if cell.grad is not before:  # compared last, so that nothing comes before it is stored
@@ -108,18 +107,16 @@ def _plain(array: Any, leaf: Tensor) -> Tensor:
     return t
 
 
-@wanted
-def add_to_view(t: Tensor, g: Any) -> None:
-    """Add to a gradient that is a view made by the user, a part of other memory.
-
-    Provided by memory/inplace.py.
-    """
-
-
 def _add_in_place(before: Tensor, g: Any) -> None:
     before._check()
     if before._view is not None:
-        add_to_view(before, g)
+        # made by the user, a part of other memory
+        total = before._array + g
+        keepable(before, total)
+        place = Location(before)
+        before_write(before._cell)
+        before._put(write(before, place, place.part, before._array, total, "backward"))
+        written(before, place)
         return
     library = before._elem.library
     before_write(before._cell)

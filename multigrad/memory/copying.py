@@ -39,7 +39,7 @@ def is_step() -> bool:
     return False
 
 
-Made = dict[int, tuple[Any, Any, Any]]
+Copies = dict[int, tuple[Any, Any, Any]]
 """By the id of each original: the original, its copy, and its array, whose id may be in the memo.
 
 Bases come before their views.
@@ -59,24 +59,24 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
         copied = memo[id(self)] = self.clone()
         return copied
     chain = _chain(self)
-    made: Made = memo.setdefault(_KEY, {})
+    copies: Copies = memo.setdefault(_KEY, {})
     recorded = isinstance(self, Tensor) and self._node is not None
     for x in reversed(chain):
         x._check()
-        if id(x) not in made:
+        if id(x) not in copies:
             duplicate = (
-                _whole(x, memo, recorded) if x is chain[-1] else _part(x, made[id(x._view[0])][1])
+                _whole(x, memo, recorded) if x is chain[-1] else _part(x, copies[id(x._view[0])][1])
             )
-            made[id(x)] = x, duplicate, x._array
-    copied = memo[id(self)] = made[id(self)][1]
+            copies[id(x)] = x, duplicate, x._array
+    copied = memo[id(self)] = copies[id(self)][1]
     if isinstance(self, Tensor):
         if _is_leaf(self):
-            _make_leaf(self, copied, made)
+            _make_leaf(self, copied, copies)
             cell = getattr(self, "_grad_cell", None)
             if cell is not None and cell.grad is not None:
                 copied._own_cell().grad = copy.deepcopy(cell.grad, memo)
         else:
-            _record(chain, made)
+            _record(chain, copies)
     return copied
 
 
@@ -161,28 +161,28 @@ def _history(chain: list[Any]) -> list[Any]:
     return shared
 
 
-def _record(chain: list[Any], made: Made) -> None:
+def _record(chain: list[Any], copies: Copies) -> None:
     """Give the copy of `chain[0]` its history: that of a view of its base, or that of a clone."""
     bases = _history(chain)
     for x in reversed(bases):
-        copied = made[id(x)][1]
+        copied = copies[id(x)][1]
         if copied._node is None and x._node is not None:
             if x is bases[-1]:
                 copied._node = x.clone()._node
             else:
                 views.record_view(copied)
     t = chain[0]
-    if made[id(t)][1]._node is None:
-        made[id(t)][1]._node = t.clone()._node
+    if copies[id(t)][1]._node is None:
+        copies[id(t)][1]._node = t.clone()._node
 
 
-def _make_leaf(x: Tensor, copied: Tensor, made: Made) -> None:
+def _make_leaf(x: Tensor, copied: Tensor, copies: Copies) -> None:
     """Give the copy of a leaf its flag; earlier copies of its views belong to it from now on."""
     if x._node is None:
         return
     copied._node = None
     copied.requires_grad_()
-    for view, other, _ in made.values():
+    for view, other, _ in copies.values():
         if (
             view is not x
             and isinstance(view, Tensor)

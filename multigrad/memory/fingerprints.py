@@ -43,13 +43,13 @@ def take(node: Node, operands: tuple[Any, ...]) -> bool:
     if all(isinstance(x, Tensor) and x._elem.run is None for x in operands):
         return False
     saved = stored(node)
-    taken = [
+    prints = [
         Fingerprint(place, part, _digest(library, x))
         for place, part, x, library in (_raw(node, saved, operands) if saved else ())
     ]
-    if taken:
-        notes(node)[NOTE] = taken
-    return bool(taken)
+    if prints:
+        notes(node)[NOTE] = prints
+    return bool(prints)
 
 
 def modified(node: Node) -> str:
@@ -57,9 +57,9 @@ def modified(node: Node) -> str:
 
     What a version cell tells is left to the pass, which raises.
     """
-    taken: list[Fingerprint] = getattr(node, "noted", {}).get(NOTE, [])
-    saved: Any = stored(node) if taken else None
-    for place, part, before in taken if saved is not None else ():
+    prints: list[Fingerprint] = getattr(node, "noted", {}).get(NOTE, [])
+    saved: Any = stored(node) if prints else None
+    for place, part, before in prints if saved is not None else ():
         x = saved[place] if part is None else saved[place][part]
         library = library_of(x)
         if library is not None and _digest(library, x) != before:

@@ -23,15 +23,12 @@ from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
 from ..observe import NOTHING, gate
-from ..provided import provide
 from ..registry import OPS, Op
-from . import accumulation
 from .old_values import Copies, before_write, keep_old, noted, without
 from .views import (
     check_value,
     fitted,
     is_part,
-    keepable,
     make_room,
     move_retained,
     permit,
@@ -104,18 +101,6 @@ def _in_place(
     return t
 
 
-def add_to_view(t: Tensor, g: Any) -> None:
-    total = t._array + g
-    keepable(t, total)
-    place = Location(t)
-    before_write(t._cell)
-    t._put(write(t, place, place.part, t._array, total, "backward"))
-    written(t, place)
-
-
-provide(accumulation, add_to_view=add_to_view)
-
-
 def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | None:
     """Update a parameter, as in `w -= step`: plain Tensors of one element type, nothing recorded.
 
@@ -175,7 +160,10 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
         result = peeled(result, t._level)
     value = fitted(t, result, name)
     if recording and isinstance(result, Tensor) and t._elem.run is None:
-        _keep_old_value(t, result)
+        node = result._node
+        if node is not None and node.saved is not None:
+            # copies of values that its rule needs and this write destroys, as in PyTorch
+            keep_old(node, t._cell, Copies())
     make_room(t, place)
     t._put(write(t, place, place.part, t._array, value._array, name))
     if not recording:
@@ -231,32 +219,11 @@ def _saved_there(node: Node, result: Tensor, t: Tensor) -> None:
         noted(node)
 
 
-def _keep_old_value(t: Tensor, result: Tensor) -> None:
-    """Let the node keep copies of values that its rule needs and this write destroys.
-
-    These are `t` itself or views of it. PyTorch does the same.
-    """
-    node = result._node
-    if node is not None and node.saved is not None:
-        keep_old(node, t._cell, Copies())
-
-
 DIRECT: dict[str, Callable[..., Any]] = {
     stem: getattr(operator, f"i{stem}")
     for stem in (
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "matmul",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
     )
 }
 
@@ -292,9 +259,8 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
     # `store` refuses such a value, and one that such a key selects
     inner = isinstance(value, Layer) and value._level > t._level
     if type(key) is not slice and type(key) is not int:
-        inner = inner or any(
-            _is_inner(peeled(k, t._level), t) for k in (key if type(key) is tuple else (key,))
-        )
+        keys = (peeled(k, t._level) for k in (key if type(key) is tuple else (key,)))
+        inner = inner or any(isinstance(k, Layer) and k._level > t._level for k in keys)
     direct = not recorded and t._elem.run is None and place.holds(t._array)
     if not inner and direct and _assign_directly(t, key, value):
         written(t, place)
@@ -346,13 +312,8 @@ def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bo
     write(t, place, (*place.part, step), shown, array, "setitem")
     written(t, place, seen=False)
     if recording and (node is not None or place.owner._node is not None):
-        record(place, (*place.own, step), value, array, node, cell)
+        record(place, (*place.owner_part, step), value, array, node, cell)
     return True
-
-
-def _is_inner(x: Any, t: Tensor) -> bool:
-    """Whether `x` belongs to a transformation that runs inside of the level of `t`."""
-    return isinstance(x, Layer) and x._level > t._level
 
 
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
@@ -420,11 +381,11 @@ def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[
     if not isinstance(value, Tensor) or value._level != t._level:
         value = wrap_at(t, value)
     value._check()
-    given = tuple(value._array.shape)
-    if given != shape:
-        extra = len(given) - len(shape)
-        if extra > 0 and given[:extra] == (1,) * extra:
-            value = library.bound.reshape(value, given[extra:])
+    sizes = tuple(value._array.shape)
+    if sizes != shape:
+        extra = len(sizes) - len(shape)
+        if extra > 0 and sizes[:extra] == (1,) * extra:
+            value = library.bound.reshape(value, sizes[extra:])
         value = library.bound.broadcast_to(value, shape)
     if value._elem.base is not elem.base:
         value = library.bound.astype(value, elem.dtype)

@@ -20,7 +20,7 @@ from ..core.level import Layer
 from ..core.nested import put_together, taken_apart
 from ..core.tensor import element_of
 from ..observe import gate
-from .saved import Copy, Keeper, Saved, store, stored, tracked
+from .saved import Copy, Keeper, Saved, packed_raw, store, stored, tracked
 
 
 def before_write(cell: list[int]) -> None:
@@ -51,11 +51,11 @@ def _keeps_old(node: Node, cell: list[int], copied: Copy) -> bool:
     places += [i for i, name in enumerate(rule.plan) if rule.op.roles.get(name) == "plain"]
     values = list(saved)
     for i, nested in zip(places, tracked(node), strict=False):
-        values[i] = _kept(values[i], nested, cell, copied)
-    left = without(cells, cell, [])
+        values[i] = _with_copies(values[i], nested, cell, copied)
+    rest = without(cells, cell, [])
     if node.cells is not cells:  # what ran in between, such as a signal handler, has written
         return False
-    node.cells = left
+    node.cells = rest
     store(node, values)
     return True
 
@@ -67,17 +67,17 @@ def without(cells: Any, old: list[int], new: list[int]) -> Any:
     return tuple(without(c, old, new) for c in cells) if type(cells) is tuple else cells
 
 
-def _kept(value: Any, cells: Any, cell: list[int], copied: Copy) -> Any:
+def _with_copies(value: Any, cells: Any, cell: list[int], copied: Copy) -> Any:
     """A saved value with copies of the arrays that have this cell."""
     if isinstance(value, tuple):
         fits = type(cells) is tuple and len(cells) == len(value)
         each = cells if fits else (cells,) * len(value)
-        parts = [_kept(v, c, cell, copied) for v, c in zip(value, each, strict=True)]
+        parts = [_with_copies(v, c, cell, copied) for v, c in zip(value, each, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if cells is not cell:
         return value
     if isinstance(value, Saved):
-        return value.again(copied(value.unpack()))
+        return packed_raw(value.keeper, value.name, copied(value.unpack()), [])
     return copied(value) if hasattr(value, "dtype") else value
 
 
@@ -87,35 +87,28 @@ class Copies:
     The immutable arrays of a library are not copied. Of a layer the raw arrays inside are copied.
     """
 
-    __slots__ = ("_made",)
+    __slots__ = ("_copies",)
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Any]] = {}
+        # each copy with its original, whose id then is not used again
+        self._copies: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any) -> Any:
-        known = self._made.get(id(value))
-        if known is None:
-            # the reference keeps the id from being used again
-            known = self._made[id(value)] = value, self._copy(value)
-        return known[1]
+        if id(value) not in self._copies:
+            self._copies[id(value)] = value, self._copy(value)
+        return self._copies[id(value)][1]
 
     def _copy(self, value: Any) -> Any:
         if isinstance(value, Layer):
             arrays: list[Any] = []
             shell = taken_apart(value, arrays, [])
-            return put_together(shell, iter([self(x) for x in arrays]))
+            return put_together(shell, map(self, arrays))
         if type(value) in SCALARS:
             return value
         library = element_of(value).library
-        return (
-            value
-            if not library.mutable or isinstance(value, library.fixed)
-            else library.xp.asarray(value, copy=True)
-        )
-
-
-def _nobody() -> None:
-    return None
+        if not library.mutable or isinstance(value, library.fixed):
+            return value
+        return library.xp.asarray(value, copy=True)
 
 
 class OldValues(Keeper):
@@ -128,14 +121,14 @@ class OldValues(Keeper):
             it left
     """
 
-    __slots__ = ("__weakref__", "_few", "_known", "_lock", "_many", "fresh", "holder", "of")
+    __slots__ = ("__weakref__", "_few", "_listed", "_lock", "_many", "fresh", "holder", "of")
     exclusive = True
 
     def __init__(self) -> None:
         self.fresh: list[ref[Any]] = []
         self.of: dict[int, list[ref[Any]]] = {}
-        self.holder: Callable[[], Any] = _nobody
-        self._known = 0
+        self.holder: Callable[[], Any] = lambda: None
+        self._listed = 0
         self._few = self._many = FEW
         self._lock = locks.new_lock()
 
@@ -147,9 +140,7 @@ class OldValues(Keeper):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if node.cells is not None and not node.exchanged:
-            self.fresh.append(ref(node))
-            if len(self.fresh) > self._few:
-                self._forget()
+            self.note(node)
 
     recorded_alone = recorded
 
@@ -164,14 +155,14 @@ class OldValues(Keeper):
                 if holder is not None:
                     for c in flat_cells(holder.cells):
                         of.setdefault(id(c), []).append(last[0])
-                        self._known += 1
+                        self._listed += 1
                 if fresh[-1:] == last:
                     fresh.pop()  # found in `of` before it is gone from here
             holders = of.get(id(cell), ())
         copied = Copies()
         # Forgotten after they have copied: what runs in between may write to the memory, too.
-        for known in holders:
-            holder = known()
+        for reference in holders:
+            holder = reference()
             # what was written outside of this context is gone, and the pass raises
             if holder is not None and not written_after(cell, holder.seq):
                 if isinstance(holder, Node):
@@ -179,8 +170,8 @@ class OldValues(Keeper):
                 else:
                     holder.keep_old(cell, copied)
         with self._lock:
-            self._known -= len(of.pop(id(cell), ()))
-            if self._known > self._many:
+            self._listed -= len(of.pop(id(cell), ()))
+            if self._listed > self._many:
                 self._forget_all()
 
     def _forget(self) -> None:
@@ -198,8 +189,8 @@ class OldValues(Keeper):
                 self.of[key] = alive
             else:
                 del self.of[key]
-        self._known = sum(map(len, self.of.values()))
-        self._many = max(FEW, 2 * self._known)
+        self._listed = sum(map(len, self.of.values()))
+        self._many = max(FEW, 2 * self._listed)
 
 
 FEW = 1000

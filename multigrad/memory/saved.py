@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial
+from operator import is_not
 from typing import Any
 
 from .. import observe
@@ -151,18 +152,14 @@ class Saved:
     @property
     def cells(self) -> tuple[list[int], ...]:
         """The version cells that matter to it."""
-        own = (self.cell,)
-        return own if self.shell is None else (*own, *(part.cell for part in self.parts))
+        inner = () if self.shell is None else self.parts
+        return self.cell, *(part.cell for part in inner)
 
     def unpack(self) -> Any:
         """The value that was saved."""
         if self.shell is not None:
             return put_together(self.shell, iter([part.unpack() for part in self.parts]))
         return self.data if self.keeper is None else self.keeper.unpack(self)
-
-    def again(self, value: Any) -> Saved:
-        """Another value, kept in the same way."""
-        return packed_raw(self.keeper, self.name, value, [])
 
     def keep_old(self, cell: list[int], copied: Copy) -> None:
         """Keep copies of the arrays on a memory that is about to be written."""
@@ -191,22 +188,20 @@ def handle(
 
 def packed(keeper: Keeper | None, name: str, t: Tensor) -> Saved:
     """Let a keeper have the value of a Tensor."""
-    x = t._array
-    return (
-        packed_raw(keeper, name, x, t._cell)
-        if keeper is None or t._elem.run is not None or isinstance(x, Layer)
-        else keeper.pack(name, x, t._cell, t)
-    )
+    return packed_raw(keeper, name, t._array, t._cell, t if t._elem.run is None else None)
 
 
-def packed_raw(keeper: Keeper | None, name: str, value: Any, cell: list[int]) -> Saved:
-    """Let a keeper have a value with this version cell that has no history of the base level."""
+def packed_raw(
+    keeper: Keeper | None, name: str, value: Any, cell: list[int], t: Tensor | None = None
+) -> Saved:
+    """Let a keeper have a value with this version cell.
+
+    t  the Tensor of the base level that the program may see, None for a constant
+    """
     if not isinstance(value, Layer):
-        return (
-            handle(None, name, value, cell)
-            if keeper is None
-            else keeper.pack(name, value, cell, None)
-        )
+        if keeper is None:
+            return handle(None, name, value, cell)
+        return keeper.pack(name, value, cell, t)
     arrays: list[Any] = []
     cells: list[list[int]] = []
     shell = taken_apart(value, arrays, cells, cell)
@@ -264,10 +259,7 @@ class Keeper(Observer):
         result  the result of the operation, the first Tensor
         """
         cell = of._cell if isinstance(of, Layer) and of._array is value else []
-        name = node.rule.op.name
-        if isinstance(value, Layer):
-            return packed_raw(self, name, value, cell)
-        return self.pack(name, value, cell, None)
+        return packed_raw(self, node.rule.op.name, value, cell)
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         self.look(operands)
@@ -278,38 +270,26 @@ class Keeper(Observer):
         first: Tensor = result if alone else next(t for t in result if isinstance(t, Tensor))
         if not self.wants(rule.op.name, first._elem.level):
             return
-        values: Any = None
+        values = list(saved)
         for i, at, source in _arrays(rule):
-            value = saved[i]
             of: Any = operands[at] if at >= 0 else None if source[0] == "in" else result
-            if type(value) is tuple:
-                each = of if isinstance(of, (tuple, list)) else (None,) * len(value)
-                x: Any = tuple(
-                    v
-                    if not hasattr(v, "dtype") or type(y) in SCALARS
-                    else self.keep(node, v, s, y, first)
-                    for v, s, y in zip(value, _sources(source, value), each, strict=True)
-                )
-            elif type(of) in SCALARS or not hasattr(value, "dtype"):
-                continue
-            else:
-                if of is result and not alone:
-                    of = result[source[1]]
-                x = self.keep(node, value, source, of, first)
-            if values is None:
-                values = list(saved)
-            values[i] = x
-        if values is not None:
+            if of is result and not alone and type(saved[i]) is not tuple:
+                of = result[source[1]]
+            values[i] = self._exchanged(node, saved[i], source, of, first)
+        if any(map(is_not, values, saved)):
             _exchange(node, values)
 
-
-def _sources(source: Any, values: tuple[Any, ...]) -> Sequence[Any]:
-    """The sources of the arrays of a tuple that is saved under one name."""
-    return (
-        source
-        if source and isinstance(source[0], tuple)
-        else [("out", i) for i in range(len(values))]
-    )
+    def _exchanged(self, node: Node, value: Any, source: Any, of: Any, result: Tensor) -> Any:
+        """A saved value with handles in place of arrays."""
+        if type(value) is tuple:
+            each = of if isinstance(of, (tuple, list)) else (None,) * len(value)
+            return tuple(
+                self._exchanged(node, v, s, y, result)
+                for v, s, y in zip(value, _sources(source, value), each, strict=True)
+            )
+        if type(of) in SCALARS or not hasattr(value, "dtype"):
+            return value
+        return self.keep(node, value, source, of, result)
 
 
 def _is_left(keeper: Keeper) -> bool:
@@ -320,6 +300,15 @@ def _is_left(keeper: Keeper) -> bool:
         if isinstance(x, Keeper) and x.exclusive:
             return True
     return False
+
+
+def _sources(source: Any, values: tuple[Any, ...]) -> Sequence[Any]:
+    """The sources of the arrays of a tuple that is saved under one name."""
+    return (
+        source
+        if source and isinstance(source[0], tuple)
+        else [("out", i) for i in range(len(values))]
+    )
 
 
 @per_operation
@@ -376,7 +365,7 @@ class HookPair(Keeper):
         if result._elem.run is not None or isinstance(value, Layer):
             return super().keep(node, value, source, of, result)
         if not isinstance(of, Tensor) or of._array is not value:
-            t = _shown(node, value, source)
+            t = with_history(node, value, source)
         elif source[0] == "in" and type(of._node) is AccumulateGrad:
             return self._packed(of)
         else:
@@ -384,9 +373,9 @@ class HookPair(Keeper):
             t = _new(Tensor)
             t._array, t._elem, t._cell = value, of._elem, of._cell
             t._node = _history(node, *source) if of._elem.floating else None
-        kept = self._packed(t, own=True)
+        packed = self._packed(t, own=True)
         t._node = None  # the hook's value must not refer back to the node
-        return kept
+        return packed
 
     def _packed(self, t: Tensor, own: bool = False) -> Saved:
         """Pass a Tensor of the base level to pack_hook.
@@ -410,8 +399,9 @@ class HookPair(Keeper):
                 "unexpected side-effects."
             )
         # a Tensor of the user may get a node in an in-place operation
-        kept = t.data if data is t and not own else data
-        return handle(self, "", (kept, t._elem.library), t._cell)
+        if data is t and not own:
+            data = t.data
+        return handle(self, "", (data, t._elem.library), t._cell)
 
 
 def enter(keeper: Keeper) -> None:
@@ -445,10 +435,7 @@ def forbid(message: str | None) -> None:
 
     None allows them.
     """
-    try:
-        disabled.set(message)
-    except MemoryError:  # as in `observe.put_back`
-        disabled.set(message)
+    observe.put_back(disabled, message)
 
 
 def _refuse_if_disabled() -> None:
@@ -525,14 +512,23 @@ def _exchange(node: Node, values: Sequence[Any]) -> None:
     node.__class__ = KeptMultiNode if isinstance(node, MultiNode) else KeptNode
 
 
-def _shown(node: Node, value: Any, source: Any) -> Tensor:
-    """A saved value as a Tensor with its history.
+def with_history(node: Node, value: Any, source: Any, wrap: Callable[[Any], Tensor] = wrap) -> Any:
+    """A saved value with its history, each array as the Tensor that `wrap` makes of it.
 
-    That is the history of an operand, or the node itself for an output.
+    An argument gets the edge that it came from, an output the node itself.
     """
+    if source is None:
+        return value
+    if isinstance(value, tuple):
+        return tuple(
+            with_history(node, v, s, wrap)
+            for v, s in zip(value, _sources(source, value), strict=True)
+        )
+    if not hasattr(value, "dtype"):
+        return value
     t = wrap(value)
     kind, number = source
-    if kind == "in" or t._elem.floating:
+    if kind == "in" or t._elem.floating:  # integer outputs, such as indices, are constants
         t._node = _history(node, kind, number)
     return t
 
@@ -546,8 +542,13 @@ def _history(node: Node, kind: str, number: int | None) -> Node | None:
     return parent
 
 
-def show(node: Node, name: str) -> Any:
-    """The value that `node` saved under this name of its rule's parameters; arrays as Tensors."""
+def show(node: Node, name: str, raw: bool = False) -> Any:
+    """The value that `node` saved under this name of its rule's parameters; arrays as Tensors.
+
+    raw  as an object that takes hooks
+    """
+    if raw:
+        return SavedTensor(partial(pack_saved, node, name))
     saved = node.saved
     if saved is None:
         raise GradientError(FREED)
@@ -556,21 +557,16 @@ def show(node: Node, name: str) -> Any:
     i = node.rule.plan.index(name)
     source = node.rule.sources[i]
     value = apart(saved)[i]
-    if source is None:
-        return value
-    if node.cells is not None:
+    if source is not None and node.cells is not None:
         check_versions(node)
-    if isinstance(value, tuple):
-        return tuple(map(partial(_one, node), value, _sources(source, value)))
-    return _one(node, value, source)
+    value = with_history(node, value, source)
+    return tuple(map(_or_leaf, value)) if type(value) is tuple else _or_leaf(value)
 
 
-def _one(node: Node, value: Any, source: Any) -> Any:
-    if not hasattr(value, "dtype"):
-        return value
-    t = _shown(node, value, source)
-    leaf = t._node.variable if type(t._node) is AccumulateGrad else None
-    return leaf if leaf is not None and leaf._array is value else t
+def _or_leaf(x: Any) -> Any:
+    """The leaf in place of a Tensor with its value and its node; another object itself."""
+    leaf = x._node.variable if isinstance(x, Tensor) and type(x._node) is AccumulateGrad else None
+    return leaf if leaf is not None and leaf._array is x._array else x
 
 
 class SavedTensor:
@@ -625,8 +621,8 @@ def pack_saved(node: Node, name: str, hooks: Hooks) -> None:
             f"_saved_{name} of {node.name()} is not a single array"
         )
     # `show` raises if it was modified
-    kept = by_hooks(hooks, value, lambda: show(node, name))
-    _exchange(node, [*saved[:i], kept, *saved[i + 1 :]])
+    packed = by_hooks(hooks, value, lambda: show(node, name))
+    _exchange(node, [*saved[:i], packed, *saved[i + 1 :]])
 
 
 def note_output(t: Tensor) -> None:
@@ -645,9 +641,4 @@ def note_output(t: Tensor) -> None:
             e.output = OutputInfo(tuple(t.shape), t.dtype, t.device), wrap_at(t, value)
 
 
-def saved_tensor(node: Node, name: str) -> SavedTensor:
-    """The value that `node` saved under this name, as an object that takes hooks."""
-    return SavedTensor(partial(pack_saved, node, name))
-
-
-provide(graph, show=show, saved_tensor=saved_tensor)
+provide(graph, show=show)

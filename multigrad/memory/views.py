@@ -27,7 +27,6 @@ from ..core.aliasing import (
     note_written_copy,
 )
 from ..core.computed import mark
-from ..core.element import Element
 from ..core.graph import (
     AccumulateGrad,
     HookedNode,
@@ -106,8 +105,8 @@ def permit(t: Any, place: Location, recording: bool, others: bool, key: Any = El
         return others or t._node is not None
     if not (others or t._node is not None or (owner._node is not None and t._elem.floating)):
         return False
-    if place.odd is not None:
-        raise GradientError(_refusal(place.odd).format("is being"))  # type: ignore[union-attr]
+    if place.unrecordable is not None:
+        raise GradientError(_refusal(place.unrecordable).format("is being"))  # type: ignore[union-attr]
     if type(owner._node) is AccumulateGrad or (t._node is not None and owner._node is None):
         raise _of_leaf(owner, True)
     return True
@@ -190,12 +189,8 @@ def fitted(t: Any, value: Any, name: str) -> Any:
     return value if value._elem.base is t._elem.base else cast(t, value)
 
 
-def _rank(elem: Element) -> int:
-    """The rank of a dtype: booleans, integers, real, complex; each can hold those before it."""
-    return 3 if elem.complex else 2 if elem.floating else 0 if elem.bool or elem.opaque else 1
-
-
-SCALAR_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+RANK: dict[type | None, int] = {None: 0, bool: 0, int: 1, float: 2, complex: 3}
+"""The rank of a kind of dtypes, by `Element.scalar`; each can hold those of a lower rank."""
 
 
 def check_value(t: Tensor, value: Any, recording: bool) -> None:
@@ -203,8 +198,8 @@ def check_value(t: Tensor, value: Any, recording: bool) -> None:
 
     For example, fractions cannot be written into integers, nor complex numbers into reals.
     """
-    own, elem = t._elem.base, None
-    rank = SCALAR_RANK.get(type(value))
+    base, elem = t._elem.base, None
+    rank = RANK.get(type(value))
     if rank is None:
         if value is None or not accepts(value):
             raise TypeError(
@@ -212,35 +207,37 @@ def check_value(t: Tensor, value: Any, recording: bool) -> None:
                 f"{type(value).__name__}"
             )
         elem = element_of(value)
-        if elem is own:
+        if elem is base:
             return
-        if isinstance(value, Tensor) and value._node is not None and recording and not own.floating:
+        has_history = isinstance(value, Tensor) and value._node is not None
+        if has_history and recording and not base.floating:
             raise GradientError(
                 "setitem: a value that requires grad cannot be written into a Tensor of dtype "
                 f"{t.dtype}; detach() it"
             )
-        rank = _rank(elem)
-    if rank > _rank(own) and not own.opaque:
+        rank = RANK[elem.scalar]
+    if rank > RANK[base.scalar] and not base.opaque:
         what = (
             f"setitem: a Python {type(value).__name__}"
             if elem is None
             else f"result type {elem.dtype}"
         )
-        raise RuntimeError(
-            f"{what} can't be cast to the desired output type {t.dtype}. A Tensor written in "
-            "place keeps its dtype: convert the value with xp.astype(), or compute a new array."
-        )
+        raise _unfit(what, t)
 
 
 def cast(t: Any, value: Any) -> Any:
     """A value in the dtype of `t`, which must be able to hold it."""
-    if _rank(value._elem) > _rank(t._elem) or value._elem.library is not t._elem.library:
-        raise RuntimeError(
-            f"result type {value.dtype} can't be cast to the desired output type {t.dtype}. "
-            "A Tensor written in place keeps its dtype: convert the value with xp.astype(), or "
-            "compute a new array."
-        )
-    return t._elem.library.bound.astype(value, t.dtype)
+    elem, library = value._elem, t._elem.library
+    if RANK[elem.scalar] > RANK[t._elem.scalar] or elem.library is not library:
+        raise _unfit(f"result type {value.dtype}", t)
+    return library.bound.astype(value, t.dtype)
+
+
+def _unfit(what: str, t: Any) -> RuntimeError:
+    return RuntimeError(
+        f"{what} can't be cast to the desired output type {t.dtype}. A Tensor written in place "
+        "keeps its dtype: convert the value with xp.astype(), or compute a new array."
+    )
 
 
 # Writing to memory
@@ -258,7 +255,7 @@ def write(t: Any, place: Location, part: Part, array: Any, value: Any, name: str
 
     Returns the array that is shown there afterwards.
     """
-    if place.wide and place.overlaps(part):
+    if place.repeats and place.overlaps(part):
         raise RuntimeError(f"{name}: {REFERS}")
     library = t._elem.library
     shown = place.holds(array) and not isinstance(value, Layer)
@@ -350,11 +347,11 @@ def make_room(t: Any, place: Location, value: Any = None) -> None:
         return
     library = root._elem.library
     line = [t] if t is root else climb(t)
-    known = line
+    holders = line
     if type(value) is View and value._cell is t._cell:
-        known = [x for x in climb(value) if not any(x is y for y in line)] + line
+        holders = [x for x in climb(value) if not any(x is y for y in line)] + line
     if (
-        library.unshared(library.xp, [x._array for x in known])
+        library.unshared(library.xp, [x._array for x in holders])
         or not library.mutable
         or isinstance(root._array, library.fixed)
     ):
@@ -395,7 +392,7 @@ def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
     Its own node is made again at its next use.
     """
     place = place or Location(t)
-    record(place, place.own, value, value._array, value._node, value._cell)
+    record(place, place.owner_part, value, value._array, value._node, value._cell)
     t._seen = -1
     if type(t._node) is HookedNode:  # it may retain a gradient, but not that of the old value
         t._check()
@@ -430,9 +427,9 @@ def record(
 
 def move_retained(old: Node | None, new: Node) -> None:
     """Move retain_grad from the node of the old value to that of the new one."""
-    kept = getattr(old, "extra", None)
-    if isinstance(kept, NodeHooks) and kept.retain is not None:
-        extra(new).retain, kept.retain = kept.retain, None
+    hooks = getattr(old, "extra", None)
+    if isinstance(hooks, NodeHooks) and hooks.retain is not None:
+        extra(new).retain, hooks.retain = hooks.retain, None
 
 
 # Bringing views up to date
