@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..backward.gradients import grad
 from ..core.level import Transformation
-from ..core.tensor import Tensor, element_of
+from ..core.tensor import Tensor
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
-from .check_values import Function, GradcheckError, _like, _numbers, _outputs, _random, _random_like
+from .check_values import (
+    Function,
+    GradcheckError,
+    _checked,
+    _like,
+    _numbers,
+    _outputs,
+    _random,
+    _random_like,
+)
 
 FAILED_BATCHED_GRAD_MSG = """
 gradcheck or gradgradcheck failed while testing batched gradient computation.
@@ -38,56 +48,27 @@ library.
 """.strip()
 
 
-def _message(output: int, number: int, got: Any, expected: Any, forward: bool = False) -> str:
-    return (
-        f"For output {output} and input {number}:\n"
-        "\n"
-        f"{FAILED_BATCHED_GRAD_MSG_FWD_AD if forward else FAILED_BATCHED_GRAD_MSG}\n"
-        "\n"
-        "Got:\n"
-        f"{got!r}\n"
-        "\n"
-        "Expected:\n"
-        f"{expected!r}"
-    )
-
-
-def _stacked(like: Tensor, parts: Sequence[Any]) -> Any:
-    return like._elem.library.xp.stack([p.array for p in parts])
-
-
 def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
     """Raise GradcheckError if a batched backward pass from an output differs from single ones."""
-    import numpy as np
-
     source = _random()
     for i, out in enumerate(outputs):
-        vectors = [_random_like(out, source) for _ in range(2)]
-        expected = [grad(out, checked, v, retain_graph=True, allow_unused=True) for v in vectors]
-        try:
-            batched = grad(
-                out,
-                checked,
-                _stacked(out, vectors),
-                retain_graph=True,
-                allow_unused=True,
-                is_grads_batched=True,
+
+        def pulled(v: Any, batched: bool = False, out: Tensor = out) -> Sequence[Any]:
+            grads: Sequence[Any] = grad(
+                out, checked, v, retain_graph=True, allow_unused=True, is_grads_batched=batched
             )
-        except RuntimeError as error:
-            raise GradcheckError(
-                f"While computing batched gradients, got: {error}\n\n{FAILED_BATCHED_GRAD_MSG}"
-            ) from error
-        for j, (g, *single) in enumerate(zip(batched, *expected, strict=True)):
-            if g is None and all(s is None for s in single):
-                continue
-            zeros = np.zeros(tuple(checked[j].shape))
-            one_by_one = np.stack([zeros if s is None else _numbers(s) for s in single])
-            at_once = np.zeros_like(one_by_one) if g is None else _numbers(g)
-            if not np.allclose(at_once, one_by_one):
-                raise GradcheckError(_message(i, j, at_once, one_by_one))
+            return grads
+
+        vectors = [_random_like(out, source) for _ in range(2)]
+        singles = [pulled(v) for v in vectors]
+        stacked = out._elem.library.xp.stack([v.array for v in vectors])
+        with _explained(FAILED_BATCHED_GRAD_MSG):
+            batched = pulled(stacked, True)
+        for j, (g, *single) in enumerate(zip(batched, *singles, strict=True)):
+            _compare(i, j, g, single, checked[j].shape, FAILED_BATCHED_GRAD_MSG)
 
 
-def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
+def pushed(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
     """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
     run = Transformation("gradcheck")
     dual = Dual._make(x.array, tangent, run, run.own_level)
@@ -100,31 +81,55 @@ def moved(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> lis
 
 def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
     """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
-    import numpy as np
-
     source = _random()
-    for x in inputs:
-        if not isinstance(x, Tensor) or not x.requires_grad:
-            continue
+    for x in _checked(inputs):
         vectors = [_like(x, _numbers(_random_like(x, source))) for _ in range(2)]
-        expected = [moved(func, inputs, x, v) for v in vectors]
+        singles = [pushed(func, inputs, x, v) for v in vectors]
         run = Transformation("gradcheck")
         try:
-            pairs = moved(func, inputs, x, batch(x._elem.library.xp.stack(vectors), run))
-            batched = [None if t is None else examples(t, run, 2) for _, t in pairs]
-        except RuntimeError as error:
-            raise GradcheckError(
-                f"While computing batched gradients, got: {error}\n"
-                "\n"
-                f"{FAILED_BATCHED_GRAD_MSG_FWD_AD}"
-            ) from error
+            with _explained(FAILED_BATCHED_GRAD_MSG_FWD_AD):
+                stacked = batch(x._elem.library.xp.stack(vectors), run)
+                batched = [
+                    None if t is None else examples(t, run, 2)
+                    for _, t in pushed(func, inputs, x, stacked)
+                ]
         finally:
             run.finish()
-        for i, (t, *single) in enumerate(zip(batched, *expected, strict=True)):
-            if not element_of(single[0][0]).floating:
-                continue
-            zeros = np.zeros(tuple(single[0][0].shape))
-            one_by_one = np.stack([zeros if s is None else _numbers(s) for _, s in single])
-            at_once = np.zeros_like(one_by_one) if t is None else _numbers(t)
-            if not np.allclose(at_once, one_by_one):
-                raise GradcheckError(_message(i, i, at_once, one_by_one, forward=True))
+        for i, (t, *single) in enumerate(zip(batched, *singles, strict=True)):
+            shape, tangents = single[0][0].shape, [s for _, s in single]
+            _compare(i, i, t, tangents, shape, FAILED_BATCHED_GRAD_MSG_FWD_AD)
+
+
+@contextmanager
+def _explained(explanation: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise GradcheckError(
+            f"While computing batched gradients, got: {error}\n\n{explanation}"
+        ) from error
+
+
+def _compare(
+    output: int, number: int, batched: Any, singles: list[Any], shape: Any, explanation: str
+) -> None:
+    """Raise if a batch of derivatives differs from single ones; None stands for zeros."""
+    import numpy as np
+
+    if batched is None and all(s is None for s in singles):
+        return
+    zeros = np.zeros(tuple(shape))
+    expected = np.stack([zeros if s is None else _numbers(s) for s in singles])
+    got = np.zeros_like(expected) if batched is None else _numbers(batched)
+    if not np.allclose(got, expected):
+        raise GradcheckError(
+            f"For output {output} and input {number}:\n"
+            "\n"
+            f"{explanation}\n"
+            "\n"
+            "Got:\n"
+            f"{got!r}\n"
+            "\n"
+            "Expected:\n"
+            f"{expected!r}"
+        )
