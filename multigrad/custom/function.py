@@ -40,7 +40,6 @@ from ..core.level import (
     undo,
 )
 from ..core.tensor import Tensor, wrap, wrap_at
-from ..dispatch.general import same_structure
 from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
@@ -48,8 +47,8 @@ from ..tracebacks import blamed, fold
 from .batch import under_batch
 from .definition import Applied, call_forward, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
-from .kept import PUBLIC, Computed, Ctx, FunctionCtx, each, lowered, with_error
-from .node import BackwardCFunction, mode_in_backward
+from .kept import PUBLIC, Computed, Ctx, FunctionCtx, arranged, each, layers_in, lowered, with_error
+from .node import BackwardCFunction
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -331,8 +330,7 @@ class Application:
         output, ctx = below
         if ctx is not None:
             ctx = ctx._at((*inner, *each(output)), (*values, *lifted))
-        several = isinstance(output, tuple)
-        return Applied(same_structure(output, list(lifted)) if several else lifted[0], ctx)
+        return Applied(arranged(output, list(lifted)), ctx)
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
         """Apply the rule at the level of a Tensor.
@@ -345,6 +343,7 @@ class Application:
         if self.needs:
             needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
         asked = self.inner
+        mode = BASE if ctx._run is None else ctx._run.grad_mode
         if (
             top is not None
             and top._elem.run is not None
@@ -355,7 +354,9 @@ class Application:
             asked = asked and state is not None
             if state is None:
                 if ctx._next:
-                    self._set_up(ctx, values, output)
+                    require_setup(self.rule)
+                    call = partial(self.rule.setup_context, ctx, tuple(values), output)
+                    as_guest("setup_context", mode, self._run, ctx, values, call)
             elif state.dirty_tensors:
                 raise GradientError(
                     f"{self.name}: mark_dirty is not supported where several levels of "
@@ -366,13 +367,8 @@ class Application:
         else:
             if needs is not own:
                 ctx.needs_input_grad = needs  # forward may use it to save less
-            output = as_guest(
-                "forward",
-                BASE if ctx._run is None else ctx._run.grad_mode,
-                self._forward,
-                ctx,
-                values,
-            )
+            call = partial(call_forward, self.rule, self.names, ctx, values)
+            output = as_guest("forward", mode, self._run, ctx, values, call)
             if needs is not own:
                 ctx.needs_input_grad = own
         return Applied(*ctx._finish(output, values, top, asked))
@@ -385,8 +381,13 @@ class Application:
         """Apply the rule at a batch."""
         return (self.rule.at_batch or under_batch)(self, values, top)
 
-    def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
-        """Call forward with recording off at the level of the ctx, the level that users see."""
+    def _run(
+        self, ctx: BackwardCFunction, values: Sequence[Any], function: Callable[[], Any]
+    ) -> Any:
+        """Call forward or setup_context, and mark what it computes.
+
+        Recording is off at the level of the ctx, the level that users see.
+        """
         computed = ctx._computed
         # a forward around this one may need to know what is computed
         off = None if computed is not None or following.get() is not None else False
@@ -400,24 +401,7 @@ class Application:
             own_switch().set(off)
             if off is None:
                 mark_at_the_base()
-            return call_forward(self.rule, self.names, ctx, values)
-        finally:
-            try:
-                settle(before[0])
-            except MemoryError:
-                settle_again(before)
-            if computed is not None:
-                computed.release()
-
-    def _set_up(self, ctx: BackwardCFunction, values: Sequence[Any], output: Any) -> None:
-        """Call setup_context without a preceding forward, and mark what it computes."""
-        require_setup(self.rule)
-        assert ctx._run is not None
-        before, computed = undo(), ctx._computed
-        try:
-            follow(computed)
-            with grad_mode.switched_off(ctx._run.grad_mode, own_switch()):
-                self.rule.setup_context(ctx, tuple(values), output)
+            return function()
         finally:
             try:
                 settle(before[0])
@@ -440,11 +424,7 @@ def _top(values: Sequence[Any]) -> Any:
 
 def moves(x: Any) -> bool:
     """Whether a derivative with respect to an argument may be wanted, at any level."""
-    while isinstance(x, Layer):
-        if x._moves():
-            return True
-        x = x._array
-    return False
+    return any(layer._moves() for layer in layers_in(x))
 
 
 def _wanted_below(x: Any, level: int) -> bool:
@@ -452,11 +432,10 @@ def _wanted_below(x: Any, level: int) -> bool:
 
     That is a level below `level`, or the level of a gradient that a backward gets.
     """
-    while isinstance(x, Layer):
-        if x._level != level and (not isinstance(x, Tensor) or x._node is not None):
-            return True
-        x = x._array
-    return False
+    return any(
+        layer._level != level and (not isinstance(layer, Tensor) or layer._node is not None)
+        for layer in layers_in(x)
+    )
 
 
 def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:
@@ -490,7 +469,7 @@ def once_differentiable(fn: F) -> F:
         while isinstance(node, Ctx) and node._source is not None:
             node = node._source
         own = node if isinstance(node, BackwardCFunction) else None
-        mode = own_switch() if own is None else mode_in_backward(own._run, own._level)
+        mode = own_switch() if own is None else own._mode
         records = mode.get()
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
