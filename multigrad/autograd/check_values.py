@@ -33,14 +33,14 @@ class Mismatch(GradcheckError):
     matrices               whether the message shows them completely
     """
 
-    def __init__(self, head: str, shown: str, worst: str, numerical: Any, analytical: Any) -> None:
-        super().__init__(head, shown, worst)
+    def __init__(self, head: str, values: str, worst: str, numerical: Any, analytical: Any) -> None:
+        super().__init__(head, values, worst)
         self.numerical, self.analytical, self.matrices = numerical, analytical, True
 
     def __str__(self) -> str:
-        head, shown, worst = self.args
+        head, values, worst = self.args
         return (
-            f"{head}{shown}{worst}"
+            f"{head}{values}{worst}"
             if self.matrices
             else f"{head}{worst}The whole Jacobians are error.numerical and error.analytical.\n"
         )

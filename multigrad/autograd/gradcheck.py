@@ -344,15 +344,11 @@ class _Problem:
 # -- derivatives by input: finite differences and tangents
 
 
-class _Direction(NamedTuple):
-    """A direction of an input: for a complex one along `real`, and along `1j * imaginary`.
+_Direction = tuple[Any, Any, tuple[int, ...] | None]
+"""A direction of an input: along `real`, and for a complex input along `1j * imaginary`, too.
 
-    index  the place of the element that moves; None if all do
-    """
-
-    real: Any
-    imaginary: Any
-    index: tuple[int, ...] | None = None
+The last entry is the index of the only element that moves, if one does.
+"""
 
 
 def _axes(x: Tensor) -> list[_Direction]:
@@ -360,8 +356,7 @@ def _axes(x: Tensor) -> list[_Direction]:
     import numpy as np
 
     return [
-        _Direction(e, e, tuple(int(k) for k in np.unravel_index(i, x.shape)))
-        for i, e in enumerate(_basis(x))
+        (e, e, tuple(int(k) for k in np.unravel_index(i, x.shape))) for i, e in enumerate(_basis(x))
     ]
 
 
@@ -377,10 +372,10 @@ def _jacobians(
 
     derivatives = _tangents if forward else _differences
     rows = []
-    for direction in directions:
-        row = derivatives(p, x, direction.real, direction.index)
+    for real, imaginary, index in directions:
+        row = derivatives(p, x, real, index)
         if x._elem.complex:
-            across = derivatives(p, x, direction.imaginary * 1j, direction.index)
+            across = derivatives(p, x, imaginary * 1j, index)
             row = [None if a is None else a + 1j * b for a, b in zip(row, across, strict=True)]
         rows.append(row)
     return [
@@ -481,11 +476,12 @@ def _compare(p: _Problem) -> None:
     import numpy as np
 
     settings = p.settings
+    directions: list[list[_Direction]]
     if settings.fast:
         source = _random()
         real = [_random_direction(x, source) for x in p.checked]
         imaginary = [_random_direction(x, source) if x._elem.complex else None for x in p.checked]
-        directions = [[_Direction(u, w)] for u, w in zip(real, imaginary, strict=True)]
+        directions = [[(u, w, None)] for u, w in zip(real, imaginary, strict=True)]
         vectors = [[_random_direction(t, source)] for _, t in p.numbered]
     else:
         directions = [_axes(x) for x in p.checked]

@@ -484,9 +484,7 @@ def once_differentiable(fn: F) -> F:
         )
         if wanted and own is not None:
             wanted += own._next
-        if isinstance(outputs, tuple):
-            return tuple(_poisoned(x, wanted) for x in outputs)
-        return _poisoned(outputs, wanted)
+        return arranged(outputs, [_poisoned(x, wanted) for x in each(outputs)])
 
     return wrapper  # type: ignore[return-value]
 
@@ -511,10 +509,9 @@ def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
         copied._put(_poisoned(x._array, parents))
         return copied
     if not isinstance(x, Tensor):
-        if is_array(x) and parents:
-            x = wrap(x)
-        else:
+        if not parents or not is_array(x):
             return x
+        x = wrap(x)
     inner = x._array
     if isinstance(inner, Tensor):
         inner = _poisoned(inner, [] if inner._node is None else [inner._node])

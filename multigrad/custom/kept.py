@@ -124,9 +124,9 @@ class FunctionCtx:
 
     def _at(self, arrays: Sequence[Any], others: Sequence[Any]) -> Ctx:
         """The same at another level, with `others` in place of `arrays`."""
-        known = {id(a): b for a, b in zip(arrays, others, strict=True) if is_array(a)}
+        replacements = {id(a): b for a, b in zip(arrays, others, strict=True) if is_array(a)}
         ctx = Ctx()
-        vars(ctx).update({name: replaced(x, known) for name, x in vars(self).items()})
+        vars(ctx).update({name: replaced(x, replacements) for name, x in vars(self).items()})
         return ctx
 
 
@@ -173,11 +173,11 @@ class Computed(Node):
     moving  per argument of `apply` whether a derivative may be wanted; empty if those arguments
             have a history
     marked  weak references to the marked arrays so far
-    known   after forward, the marked arrays that are alive, by id
+    alive   after forward, the marked arrays that are alive, by id
     over    the clock reading at the end of forward, 0 before
     """
 
-    __slots__ = ("known", "marked", "moving", "outer", "over", "owner")
+    __slots__ = ("alive", "marked", "moving", "outer", "over", "owner")
     hidden = True
     saved = ()
     cells = None
@@ -191,7 +191,7 @@ class Computed(Node):
         self.next = parents
         self.over = 0
         self.marked: list[weakref.ref[Tensor]] = []
-        self.known: dict[int, weakref.ref[Tensor]] = {}
+        self.alive: dict[int, weakref.ref[Tensor]] = {}
         self.outer: Computed | None = following.get()
 
     def name(self) -> str:
@@ -215,13 +215,13 @@ class Computed(Node):
         Arrays that a forward around this one needs to recognize get its mark.
         """
         outer = self.outer
-        known = self.known = {}
+        alive = self.alive = {}
         self.over = tick()
         for at in self.marked:
             t = at()
             if t is not None and t._node is self:
                 t._node = outer
-                known[id(t)] = at
+                alive[id(t)] = at
                 if outer is not None:
                     outer.marked.append(at)
         self.marked = []
@@ -337,7 +337,7 @@ def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:
 def was_computed(x: Any, forward: Computed | None) -> bool:
     """Whether forward computed a saved array from its inputs."""
     return forward is not None and any(
-        (ref := forward.known.get(id(layer))) is not None and ref() is layer
+        (ref := forward.alive.get(id(layer))) is not None and ref() is layer
         for layer in layers_in(x)
     )
 

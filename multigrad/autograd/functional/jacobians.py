@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
-from typing import Any, NoReturn
+from typing import Any
 
 from ...backward.gradients import NOT_SCALAR, grad, owned
 from ...core.grad_mode import enable_grad
@@ -87,17 +87,16 @@ def jacobian(
 
 
 def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
-    def refuse(option: str, kind: type[Exception]) -> NoReturn:
-        raise kind(
-            f"multigrad.autograd.functional.jacobian: `{option}=True` and "
-            '`strategy="forward-mode"` are not supported together (yet). Please either set '
-            f'`{option}=False` or `strategy="reverse-mode"`.'
-        )
-
-    if create_graph:
-        refuse("create_graph", NotImplementedError)
-    if strict:
-        refuse("strict", GradientError)
+    for option, value, error in (
+        ("create_graph", create_graph, NotImplementedError),
+        ("strict", strict, GradientError),
+    ):
+        if value:
+            raise error(
+                f"multigrad.autograd.functional.jacobian: `{option}=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                f'`{option}=False` or `strategy="reverse-mode"`.'
+            )
     if not vectorize:
         raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
@@ -210,10 +209,10 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
         for t, x, tangent in zip(inputs, points, tangents, strict=True):
             if not t._elem.floating:
                 check_tangent(x, tangent, run.own_level, "jacobian")  # raises PyTorch's error
-        outs, moved = transforming.jvp(outputs_of, points, tangents, run)
+        outs, tangents = transforming.jvp(outputs_of, points, tangents, run)
         blocks = [
             _blocks(x, None if t is None else examples(t, vectors, total), inputs)
-            for x, t in zip(outs, moved, strict=True)
+            for x, t in zip(outs, tangents, strict=True)
         ]
     finally:
         vectors.finish()
