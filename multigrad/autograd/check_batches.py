@@ -11,16 +11,8 @@ from ..core.level import Transformation
 from ..core.tensor import Tensor
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
-from .check_values import (
-    Function,
-    GradcheckError,
-    _checked,
-    _like,
-    _numbers,
-    _outputs,
-    _random,
-    _random_like,
-)
+from . import check_values as values
+from .check_values import Function, GradcheckError
 
 FAILED_BATCHED_GRAD_MSG = """
 gradcheck or gradgradcheck failed while testing batched gradient computation.
@@ -50,7 +42,7 @@ library.
 
 def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
     """Raise GradcheckError if a batched backward pass from an output differs from single ones."""
-    source = _random()
+    source = values.random_source()
     for i, out in enumerate(outputs):
 
         def pulled(v: Any, batched: bool = False, out: Tensor = out) -> Sequence[Any]:
@@ -59,7 +51,7 @@ def compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tenso
             )
             return grads
 
-        vectors = [_random_like(out, source) for _ in range(2)]
+        vectors = [values.random_like(out, source) for _ in range(2)]
         singles = [pulled(v) for v in vectors]
         stacked = out._elem.library.xp.stack([v.array for v in vectors])
         with _explained(FAILED_BATCHED_GRAD_MSG):
@@ -72,18 +64,17 @@ def pushed(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> li
     """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
     run = Transformation("gradcheck")
     dual = Dual._make(x.array, tangent, run, run.own_level)
+    arguments = [dual if y is x else y for y in inputs]
     return run.call(
-        lambda: [
-            taken_apart(t, run) for t in _outputs(func(*(dual if y is x else y for y in inputs)))
-        ]
+        lambda: [taken_apart(t, run) for t in values.outputs_of(func(*arguments))],
     )
 
 
 def compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
     """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
-    source = _random()
-    for x in _checked(inputs):
-        vectors = [_like(x, _numbers(_random_like(x, source))) for _ in range(2)]
+    source = values.random_source()
+    for x in values.checked(inputs):
+        vectors = [values.like(x, values.numbers(values.random_like(x, source))) for _ in range(2)]
         singles = [pushed(func, inputs, x, v) for v in vectors]
         run = Transformation("gradcheck")
         try:
@@ -119,8 +110,8 @@ def _compare(
     if batched is None and all(s is None for s in singles):
         return
     zeros = np.zeros(tuple(shape))
-    expected = np.stack([zeros if s is None else _numbers(s) for s in singles])
-    got = np.zeros_like(expected) if batched is None else _numbers(batched)
+    expected = np.stack([zeros if s is None else values.numbers(s) for s in singles])
+    got = np.zeros_like(expected) if batched is None else values.numbers(batched)
     if not np.allclose(got, expected):
         raise GradcheckError(
             f"For output {output} and input {number}:\n"

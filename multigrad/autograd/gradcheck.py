@@ -23,22 +23,9 @@ from ..core.tensor import Tensor, element_of, wrap, wrap_new
 from ..errors import GradientError, program
 from ..layers.dual import Dual
 from ..tracebacks import entry
+from . import check_values as values
 from .check_batches import compare_batched_gradients, compare_batched_tangents, pushed
-from .check_values import (
-    Function,
-    GradcheckError,
-    Mismatch,
-    _basis,
-    _checked,
-    _differentiable,
-    _like,
-    _numbers,
-    _outputs,
-    _random,
-    _random_like,
-    _tuple,
-    _zeros_like,
-)
+from .check_values import Function, GradcheckError, Mismatch
 
 if TYPE_CHECKING:
     from random import Random
@@ -121,20 +108,20 @@ def gradcheck(
         check_forward_ad,
         fast_mode,
     )
-    inputs = _tuple(inputs)
+    inputs = values.as_tuple(inputs)
     try:
         _check_inputs(inputs)
-        outputs = _outputs(func(*inputs))
+        outputs = values.outputs_of(func(*inputs))
         complexes = {i for i, t in enumerate(outputs) if t._elem.complex}
         for part in ("imag", "real") if complexes else ("real",):
             _compare(_Problem(func, inputs, settings, part, complexes))
         if check_batched_forward_grad:
             compare_batched_tangents(func, inputs)
-        outputs = _differentiable(outputs)
+        outputs = values.differentiable(outputs)
         if outputs and check_backward_ad:
             if check_batched_grad:
-                compare_batched_gradients(outputs, _checked(inputs))
-            _check_proportional(outputs, _checked(inputs))
+                compare_batched_gradients(outputs, values.checked(inputs))
+            _check_proportional(outputs, values.checked(inputs))
             if check_undefined_grad:
                 _check_undefined(func, inputs)
     except GradcheckError:
@@ -191,15 +178,15 @@ def gradgradcheck(
         raise AssertionError(
             "Setting check_batched_grad=True requires check_rev_over_rev to be True"
         )
-    arguments = _tuple(inputs)
+    arguments = values.as_tuple(inputs)
     if grad_outputs is None:
-        source = _random()
+        source = values.random_source()
         cotangents = tuple(
-            _random_like(t, source, gen_non_contig_grad_outputs)
-            for t in _differentiable(_outputs(func(*arguments)))
+            values.random_like(t, source, gen_non_contig_grad_outputs)
+            for t in values.differentiable(values.outputs_of(func(*arguments)))
         )
     else:
-        cotangents = _tuple(grad_outputs)
+        cotangents = values.as_tuple(grad_outputs)
 
     checked = [isinstance(x, Tensor) and x.requires_grad for x in arguments + cotangents]
 
@@ -210,10 +197,10 @@ def gradgradcheck(
                 for x, c in zip(args, checked, strict=True)
             )
         args, vectors = args[: len(arguments)], args[len(arguments) :]
-        outputs = _differentiable(_outputs(func(*args)))
+        outputs = values.differentiable(values.outputs_of(func(*args)))
         if not outputs:
             return ()
-        grads = grad(outputs, _checked(args), vectors, create_graph=True, allow_unused=True)
+        grads = grad(outputs, values.checked(args), vectors, create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None)
 
     try:
@@ -302,13 +289,13 @@ class _Problem:
         self.complexes = complexes
         self.outputs = self.of(*inputs)
         self.numbered = [(k, t) for k, t in enumerate(self.outputs) if t.requires_grad]
-        self.checked = _checked(inputs)
+        self.checked = values.checked(inputs)
 
     def of(self, *inputs: Any) -> list[Any]:
         """The outputs for these inputs."""
         return [
             getattr(t.__array_namespace__(), self.part)(t) if t._elem.complex else t
-            for t in _outputs(self.func(*inputs))
+            for t in values.outputs_of(self.func(*inputs))
         ]
 
     def mismatch(
@@ -332,13 +319,11 @@ class _Problem:
             f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output "
             f"{i} with respect to input {j},\n"
         )
-        values = "numerical:{!r}\nanalytical:{!r}\n".format(
-            *(projections or (numerical, analytical))
-        )
+        text = "numerical:{!r}\nanalytical:{!r}\n".format(*(projections or (numerical, analytical)))
         if projections:
-            values += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
+            text += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
         worst = _worst(numerical, analytical, self.checked[j], out, self.settings)
-        return Mismatch(head, values, worst, numerical, analytical)
+        return Mismatch(head, text, worst, numerical, analytical)
 
 
 # -- derivatives by input: finite differences and tangents
@@ -355,9 +340,8 @@ def _axes(x: Tensor) -> list[_Direction]:
     """The directions of each element of `x`."""
     import numpy as np
 
-    return [
-        (e, e, tuple(int(k) for k in np.unravel_index(i, x.shape))) for i, e in enumerate(_basis(x))
-    ]
+    places = np.ndindex(*x.shape)
+    return [(e, e, place) for e, place in zip(values.basis(x), places, strict=True)]
 
 
 def _jacobians(
@@ -388,14 +372,14 @@ def _jacobians(
 
 def _differences(p: _Problem, x: Tensor, v: Any, index: tuple[int, ...] | None) -> list[Any]:
     """Central differences of every output, as vectors, for a step of `x` along `v`."""
-    before, values, eps = x.array, _numbers(x), p.settings.eps
+    before, point, eps = x.array, values.numbers(x), p.settings.eps
     try:
-        x.data = _like(x, values - v * eps)
+        x.data = values.like(x, point - v * eps)
         below = p.of(*p.inputs)
-        low = [_numbers(t) for t in below]
-        x.data = _like(x, values + v * eps)
+        low = [values.numbers(t) for t in below]
+        x.data = values.like(x, point + v * eps)
         above = p.of(*p.inputs)
-        high = [_numbers(t) for t in above]
+        high = [values.numbers(t) for t in above]
     finally:
         x.data = before
     for a, b in zip(below, above, strict=True):
@@ -424,8 +408,8 @@ def _tangents(p: _Problem, x: Tensor, v: Any, _: tuple[int, ...] | None) -> list
         if not element_of(t).floating
         else np.zeros(prod(t.shape))
         if tangent is None
-        else _numbers(tangent).reshape(-1)
-        for t, tangent in pushed(p.of, p.inputs, x, _like(x, v))
+        else values.numbers(tangent).reshape(-1)
+        for t, tangent in pushed(p.of, p.inputs, x, values.like(x, v))
     ]
 
 
@@ -447,13 +431,13 @@ def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
 
     columns: list[list[Any]] = [[] for _ in p.checked]
     for v in vectors:
-        grads = grad(out, p.checked, _like(out, v), retain_graph=True, allow_unused=True)
+        grads = grad(out, p.checked, values.like(out, v), retain_graph=True, allow_unused=True)
         for column, g, x in zip(columns, grads, p.checked, strict=True):
             if g is not None and p.settings.check_grad_dtypes and g.dtype != x.dtype:
                 raise GradcheckError("Gradient has dtype mismatch")
             if g is not None and tuple(g.shape) != tuple(x.shape):
                 raise GradcheckError("Analytical gradient has incorrect size")
-            column.append(np.zeros(prod(x.shape)) if g is None else _numbers(g).reshape(-1))
+            column.append(np.zeros(prod(x.shape)) if g is None else values.numbers(g).reshape(-1))
     return [
         np.asarray(column).reshape(len(column), prod(x.shape)).T
         for column, x in zip(columns, p.checked, strict=True)
@@ -478,14 +462,14 @@ def _compare(p: _Problem) -> None:
     settings = p.settings
     directions: list[list[_Direction]]
     if settings.fast:
-        source = _random()
+        source = values.random_source()
         real = [_random_direction(x, source) for x in p.checked]
         imaginary = [_random_direction(x, source) if x._elem.complex else None for x in p.checked]
         directions = [[(u, w, None)] for u, w in zip(real, imaginary, strict=True)]
         vectors = [[_random_direction(t, source)] for _, t in p.numbered]
     else:
         directions = [_axes(x) for x in p.checked]
-        vectors = [list(_basis(t)) for _, t in p.numbered]
+        vectors = [list(values.basis(t)) for _, t in p.numbered]
     numerical = [_jacobians(p, x, along) for x, along in zip(p.checked, directions, strict=True)]
     zero = settings.nondet_tol if settings.fast else 0
     if not p.numbered and any(
@@ -514,9 +498,9 @@ def _compare(p: _Problem) -> None:
             projections = expected.item(), got.item()
             axes = _axes(x)
             expected = _jacobians(p, x, axes)[number]
-            got = (
-                _jacobians(p, x, axes, True)[number] if forward else _passes(p, out, _basis(out))[j]
-            )
+            got = _passes(p, out, values.basis(out))[j]
+            if forward:
+                got = _jacobians(p, x, axes, True)[number]
         raise p.mismatch(i, j, expected, got, forward, projections)
 
     for i, (_, out) in enumerate(p.numbered if settings.backward else ()):
@@ -578,7 +562,7 @@ def _check_proportional(outputs: Sequence[Tensor], checked: Sequence[Tensor]) ->
 
     The gradients must have the dtype and the device of the inputs.
     """
-    zeros = [_zeros_like(t) for t in outputs]
+    zeros = [values.zeros_like(t) for t in outputs]
     for g, x in zip(grad(outputs, checked, zeros, allow_unused=True), checked, strict=True):
         if g is None:
             continue
@@ -598,11 +582,15 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
 
     First all gradients are missing, then each one alone.
     """
-    checked = _checked(inputs)
-    count = len(_differentiable(_outputs(func(*inputs))))
+
+    def outputs() -> tuple[Any, ...]:
+        return values.differentiable(values.outputs_of(func(*inputs)))
+
+    checked = values.checked(inputs)
+    count = len(outputs())
     for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
         try:
-            grads = _undefined(_differentiable(_outputs(func(*inputs))), checked, missing)
+            grads = _undefined(outputs(), checked, missing)
         except RuntimeError as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads: a Function's "
@@ -628,7 +616,7 @@ def _undefined(
         node = t._node
         assert node is not None
         if i not in missing:
-            roots[node] = _zeros_like(t)
+            roots[node] = values.zeros_like(t)
         elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
             roots.setdefault(node)
     targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}

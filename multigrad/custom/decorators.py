@@ -80,7 +80,8 @@ class CustomFunction(Generic[P, R]):
                 call.refuse_captured(output)
                 result: R = output if tree.has_layer(arguments) else tree.replaced(strip, output)
                 return result
-            outs = apply_function(call, call.handed_over(), ())
+            leaves, call.leaves = call.leaves, []  # no node keeps them by its rule
+            outs = apply_function(call, leaves, ())
             result = tree.built(call.output, outs)
             return result
         except Exception as error:

@@ -24,21 +24,11 @@ from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from .. import observe
-from ..core import grad_mode
+from ..core import grad_mode, level
 from ..core.computed import follow, following, mark
 from ..core.element import is_array
 from ..core.graph import Node
-from ..core.level import (
-    BASE,
-    Layer,
-    as_guest,
-    highest,
-    mark_at_the_base,
-    own_switch,
-    settle,
-    settle_again,
-    undo,
-)
+from ..core.level import BASE, Layer, as_guest, own_switch
 from ..core.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
@@ -391,7 +381,7 @@ class Application:
         computed = ctx._computed
         # a forward around this one may need to know what is computed
         off = None if computed is not None or following.get() is not None else False
-        before = undo()
+        before = level.undo()
         try:
             if computed is not None:
                 follow(computed)
@@ -400,13 +390,13 @@ class Application:
                     _mark_inputs(computed, values)
             own_switch().set(off)
             if off is None:
-                mark_at_the_base()
+                level.mark_at_the_base()
             return function()
         finally:
             try:
-                settle(before[0])
+                level.settle(before[0])
             except MemoryError:
-                settle_again(before)
+                level.settle_again(before)
             if computed is not None:
                 computed.release()
 
@@ -419,7 +409,7 @@ def _top(values: Sequence[Any]) -> Any:
             if isinstance(x, Tensor):
                 x._check()
             layers.append(x)
-    return highest(layers)
+    return level.highest(layers)
 
 
 def moves(x: Any) -> bool:
@@ -427,13 +417,13 @@ def moves(x: Any) -> bool:
     return any(layer._moves() for layer in layers_in(x))
 
 
-def _wanted_below(x: Any, level: int) -> bool:
+def _wanted_below(x: Any, own: int) -> bool:
     """Whether an inner level may want the gradient of `x`.
 
-    That is a level below `level`, or the level of a gradient that a backward gets.
+    That is a level below `own`, or the level of a gradient that a backward gets.
     """
     return any(
-        layer._level != level and (not isinstance(layer, Tensor) or layer._node is not None)
+        layer._level != own and (not isinstance(layer, Tensor) or layer._node is not None)
         for layer in layers_in(x)
     )
 

@@ -18,23 +18,10 @@ from typing import Any
 
 from .. import observe
 from ..backward.run import current
-from ..core import grad_mode
+from ..core import grad_mode, graph
 from ..core.aliasing import Location
 from ..core.element import Element, Library, is_array, mixed
-from ..core.graph import (
-    FREED,
-    AccumulateGrad,
-    CustomNode,
-    Node,
-    NodeHooks,
-    RemovableHandle,
-    describe,
-    edge,
-    extra,
-    modified,
-    tick,
-    written_after,
-)
+from ..core.graph import CustomNode, Node, NodeHooks, RemovableHandle
 from ..core.level import BASE, Layer, Switch, Transformation, as_guest
 from ..core.passes import Pass
 from ..core.pullback import Pullback
@@ -42,36 +29,9 @@ from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_a
 from ..dispatch.conform import conform_gradient
 from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
-from ..memory import old_values, saved
-from ..memory.views import (
-    inside_function,
-    is_argument,
-    is_part,
-    move_retained,
-    permit,
-    rebase,
-    written,
-)
-from .kept import (
-    OP,
-    PUBLIC,
-    TWICE,
-    Computed,
-    Ctx,
-    Described,
-    FunctionCtx,
-    Mover,
-    arranged,
-    call_backward,
-    computed_in,
-    described,
-    each,
-    movers,
-    refusing,
-    replaced,
-    was_computed,
-    with_error,
-)
+from ..memory import old_values, saved, views
+from . import kept
+from .kept import Computed, Ctx, Described, FunctionCtx, arranged, each
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """The attributes by which forward describes arrays.
@@ -81,7 +41,7 @@ They are dropped after forward, since an output among them would keep its own no
 
 _NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
-_PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
+_PROPAGATE = Pullback(kept.OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
 
 
 class Slot:
@@ -114,8 +74,8 @@ class Slot:
         """The Tensor that was saved, or one of the same value and history."""
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
         x = self.saved
-        if x.keeper is None and written_after(x.cell, ctx._seq):
-            raise modified(describe(self.elem.library, x.data, node), x.cell, ctx._seq)
+        if x.keeper is None and graph.written_after(x.cell, ctx._seq):
+            raise graph.modified(graph.describe(self.elem.library, x.data, node), x.cell, ctx._seq)
         t = self.original()
         if t is None or t._node is not node or t._array is not x.data:
             t = wrap_in(self.elem.run, self.elem.level, x.unpack())
@@ -155,7 +115,7 @@ class BackwardCFunction(FunctionCtx):
         "_start",
         "needs_input_grad",
     )
-    __module__ = PUBLIC
+    __module__ = kept.PUBLIC
     _forward_cls: Any = None  # the Function; None for a Definition
     # the class of ctx of the generated operation on batches
     _vmapped: type[BackwardCFunction] | None = None
@@ -170,7 +130,7 @@ class BackwardCFunction(FunctionCtx):
     _computed: Computed | None  # the mark of computed values, while forward runs
     # the user's attributes, with the arrays in them that forward computed from its inputs
     _attributes: dict[str, list[weakref.ref[Any]]]
-    _movers: Sequence[Mover]  # inner levels that differentiate, if forward kept such an array
+    _movers: Sequence[kept.Mover]  # inner levels that differentiate, if forward kept such an array
     _run: Transformation | None  # the transformation it belongs to
     _level: int
     _start: int  # when forward began
@@ -217,13 +177,13 @@ class BackwardCFunction(FunctionCtx):
         self.needs_input_grad = tuple(needs)
         self._edges = edges if nodes else []
         self._next = tuple(nodes)
-        self._slots, self._gone, self._outs, self._outputs = [], FREED, [], {}
+        self._slots, self._gone, self._outs, self._outputs = [], graph.FREED, [], {}
         self._extra = self._ref = None
         self._attributes, self._movers = {}, ()
         if computed is None and nodes and rule._follows:
             computed = Computed(rule.__name__, (), self._next)
         self._computed = computed
-        self._seq = self._start = tick()
+        self._seq = self._start = graph.tick()
 
     def _node(self) -> CustomNode:
         """The node, made again if it is gone."""
@@ -243,7 +203,7 @@ class BackwardCFunction(FunctionCtx):
         return node
 
     def _hooks(self) -> NodeHooks:
-        self._extra = extra(self._node())
+        self._extra = graph.extra(self._node())
         return self._extra
 
     def _finish(
@@ -263,11 +223,11 @@ class BackwardCFunction(FunctionCtx):
             else ()
         )
         dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
-        self._seq = tick()
+        self._seq = graph.tick()
         results = [self._at_level(out, top) if is_array(out) else out for out in outs]
         node = None
         if self._next:
-            self._outs = [described(t) if isinstance(t, Tensor) else None for t in results]
+            self._outs = [kept.described(t) if isinstance(t, Tensor) else None for t in results]
             self._ref = None  # what forward set on the node is in _extra
             node = self._node()
         for i, (out, t) in enumerate(zip(outs, results, strict=True)):
@@ -282,7 +242,7 @@ class BackwardCFunction(FunctionCtx):
                 ):
                     # not forward's own Tensor: another one on its memory
                     t = wrap_like(t, t._array, t, itself(t))
-                inside_function(t)
+                views.inside_function(t)
                 t._node = node.pick(i)
             elif (t._node is not None and t._history is not None) or (
                 id(out) in inputs and id(out) not in dirty
@@ -337,22 +297,22 @@ class BackwardCFunction(FunctionCtx):
                 )
         for t in dirty.values():
             place = Location(t)
-            if is_part(t):
-                permit(t, place, recording_at(t), bool(self._next))
-            written(t, place)
+            if views.is_part(t):
+                views.permit(t, place, recording_at(t), bool(self._next))
+            views.written(t, place)
         return dirty
 
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
-        if type(t._node) is AccumulateGrad:
-            outside = "" if is_argument(t) else ", or under `with multigrad.no_grad():`"
+        if type(t._node) is graph.AccumulateGrad:
+            outside = "" if views.is_argument(t) else ", or under `with multigrad.no_grad():`"
             raise GradientError(
                 "a leaf Variable that requires grad has been used in an in-place operation. "
                 f"Apply the Function to a copy, x.clone(){outside}."
             )
         node = own.pick(number)
-        if not is_part(t):
-            move_retained(t._node, node)
+        if not views.is_part(t):
+            views.move_retained(t._node, node)
             t._node = node
             return
         if len(self._outs) > 1:
@@ -363,7 +323,7 @@ class BackwardCFunction(FunctionCtx):
             )
         value = wrap_at(t, t._array)
         value._node = node
-        rebase(t, value)
+        views.rebase(t, value)
 
     # Saved values
 
@@ -388,7 +348,7 @@ class BackwardCFunction(FunctionCtx):
             else:
                 inner = isinstance(x, Tensor) and x._level < self._level
                 t = x if inner else self._at_level(x, top)
-                computed = id(x) not in inputs and was_computed(x, self._computed)
+                computed = id(x) not in inputs and kept.was_computed(x, self._computed)
             t._check()
             recorded = number is not None and t._history is not None
             slots.append(Slot(t, number if recorded else t._history, self, computed))
@@ -403,7 +363,7 @@ class BackwardCFunction(FunctionCtx):
         for name, value in self.__dict__.items():
             if name not in _PASSED_ON:
                 arrays = [
-                    weakref.ref(x) for x in computed_in(value, forward) if id(x) not in inputs
+                    weakref.ref(x) for x in kept.computed_in(value, forward) if id(x) not in inputs
                 ]
                 if arrays:
                     self._attributes[name] = arrays
@@ -411,7 +371,7 @@ class BackwardCFunction(FunctionCtx):
             self._attributes
             or any(slot is not None and slot.computed for slot in self._slots or ())
         ):
-            self._movers = movers(flat, self._level)
+            self._movers = kept.movers(flat, self._level)
 
     def _refusing(self, x: Any) -> Any:
         """An array that forward computed from its inputs, as backward gets it.
@@ -426,11 +386,11 @@ class BackwardCFunction(FunctionCtx):
         x._check()
         own = isinstance(x, Tensor) and x._level == self._level
         name = self._rule.__name__
-        value = refusing(x._array if own else x, self._movers, name)
+        value = kept.refusing(x._array if own else x, self._movers, name)
         if not records and not own:
             return value
         t = wrap(strip(value)) if self._run is None else wrap_in(self._run, self._level, value)
-        return with_error(t, self._next, TWICE.format(name)) if records else t
+        return kept.with_error(t, self._next, kept.TWICE.format(name)) if records else t
 
     def _called(self, grads: Sequence[Any]) -> Any:
         """Call the user's backward, with the noted arrays among the attributes replaced.
@@ -443,7 +403,7 @@ class BackwardCFunction(FunctionCtx):
             replacements = {id(x): self._refusing(x) for x in arrays}
             if name in attributes and any(replacements[id(x)] is not x for x in arrays):
                 value = attributes[name]
-                exchanged[name] = value, replaced(value, replacements)
+                exchanged[name] = value, kept.replaced(value, replacements)
                 attributes[name] = exchanged[name][1]
         try:
             return BackwardCFunction.apply(self, *grads)
@@ -482,7 +442,7 @@ class BackwardCFunction(FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[saved.SavedTensor, ...]:
         """The arrays of save_for_backward, as objects that take hooks."""
         if self._slots is None:
-            raise GradientError(FREED)
+            raise GradientError(graph.FREED)
         return tuple(saved.SavedTensor(partial(self._pack, slot)) for slot in self._slots)
 
     def _pack(self, slot: Slot | None, hooks: Any) -> None:
@@ -494,7 +454,7 @@ class BackwardCFunction(FunctionCtx):
         if self._slots is None:
             raise GradientError(
                 "Calling register_hooks on a saved tensor after it has been freed. "
-                + FREED[FREED.index("Saved") :]
+                + graph.FREED[graph.FREED.index("Saved") :]
             )
         slot.saved = saved.by_hooks(hooks, slot.saved, lambda: alias(slot.unpack(self)))
 
@@ -534,11 +494,11 @@ class BackwardCFunction(FunctionCtx):
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One entry for each argument that is an array."""
-        return tuple((None, 0) if node is None else edge(node) for node in self._edges)
+        return tuple((None, 0) if node is None else graph.edge(node) for node in self._edges)
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward."""
-        return call_backward(self._rule, self, grads)
+        return kept.call_backward(self._rule, self, grads)
 
     def apply_jvp(self, *tangents: Any) -> Any:
         """Call the user's jvp."""

@@ -83,11 +83,6 @@ class RuleDefinition(Definition):
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
 
-    def handed_over(self) -> list[Any]:
-        """Return the leaves of the arguments, and drop this object's references to them."""
-        leaves, self.leaves = self.leaves, []
-        return leaves
-
     def primals(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The differentiated arguments, made from their leaves as an operation gets them."""
         arguments: tuple[Any, ...] = tree.built(self.structure, arrays)
@@ -182,7 +177,13 @@ class VjpDefinition(RuleDefinition):
         inputs = _constants(leaves)
         if not self.wanted:
             return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
-        output, residuals = self._run_fwd(inputs)
+        pair = self.call(self.rule.fwd, inputs)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(
+                f"{self.rule.name}: fwd must return a tuple (output, residuals), but it "
+                f"returned {tree.shown(pair)}"
+            )
+        output, residuals = pair
         outs = _own(self.returned(output), inputs, leaves)
         parts, self.residual = tree.flattened(residuals)
         parts = _own(parts, inputs, leaves)
@@ -245,15 +246,6 @@ class VjpDefinition(RuleDefinition):
             for x, t in zip(reversed(outs), reversed(moved), strict=True)
         ]
         return (*outputs, *_fresh(last_first))
-
-    def _run_fwd(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
-        pair = self.call(self.rule.fwd, leaves)
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(
-                f"{self.rule.name}: fwd must return a tuple (output, residuals), but it "
-                f"returned {tree.shown(pair)}"
-            )
-        return pair
 
     def _residuals(
         self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]
