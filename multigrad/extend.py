@@ -195,16 +195,14 @@ class Transform(Transformation):
         elements' results. For example, `transform.map(lambda y: y.tangent, args, other=lambda y:
         None)` gives the tangents of the arguments of an operation.
         """
-        return _mapped(
-            lambda y: (
-                function(z)
-                if self._owns(z := self._without_constants(y))
-                else y
-                if other is None
-                else other(y)
-            ),
-            x,
-        )
+
+        def result(y: Any) -> Any:
+            layer = self.layer_of(y)
+            if layer is not None:
+                return function(layer)
+            return y if other is None else other(y)
+
+        return _mapped(result, x)
 
     def _owns(self, x: Any) -> bool:
         return isinstance(x, Layer) and x._run is self
@@ -588,7 +586,7 @@ def vjp(
     needs = tuple(
         [_needs(x, w) for role, x, w in zip(roles, args, wanted, strict=True) if role != "plain"]
     )
-    grads: Iterator[Any] = iter(_mapped(_nothing, needs))
+    grads: Iterator[Any] = iter(_mapped(lambda _: None, needs))
     if op.kind != "nondifferentiable" and any(_flat(needs)):
         first = next(y for y in _flat(outs) if y is not None)
         args = with_scalars(op, library, args, first)
@@ -605,14 +603,10 @@ def vjp(
             grads = iter(_mapped(strip, codegen.vjp(op, xp, args, outs, cotangents, needs)))
     return tuple(
         [
-            _mapped(_nothing, x) if role == "plain" else next(grads)
+            _mapped(lambda _: None, x) if role == "plain" else next(grads)
             for role, x in zip(roles, args, strict=True)
         ]
     )
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _needs(x: Any, wanted: Any) -> Any:

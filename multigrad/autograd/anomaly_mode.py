@@ -244,21 +244,19 @@ GOOD_LUCK = (
 
 def _refuse_nan(node: Node, results: Any) -> None:
     gradients = iter((results,) if node.rule.single else results)
+    xp = node.library.xp
     for i, (parent, _) in enumerate(node.next_functions):
-        if parent is not None and _has_nan(node, innermost(next(gradients))):
+        x = None if parent is None else innermost(next(gradients))
+        if x is None:
+            continue
+        any_nan = xp.any(xp.isnan(x))
+        try:
+            found = bool(any_nan)
+        except Exception:  # under a trace (jax.jit) the value is unknown
+            continue
+        if found:
             _tell(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
-
-
-def _has_nan(node: Node, x: Any) -> bool:
-    if x is None:
-        return False
-    xp = node.library.xp
-    any_nan = xp.any(xp.isnan(x))
-    try:
-        return bool(any_nan)
-    except Exception:  # under a trace (jax.jit) the value is unknown
-        return False
 
 
 def _tell(node: Node | None) -> None:

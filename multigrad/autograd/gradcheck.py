@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,14 +91,13 @@ def gradcheck(
         raise AssertionError(
             "Expected at least one of check_forward_ad or check_backward_ad to be True"
         )
-    if check_batched_grad and not check_backward_ad:
-        raise AssertionError(
-            "Setting check_batched_grad=True requires check_backward_ad to be True"
-        )
-    if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError(
-            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
-        )
+    _require(check_backward_ad, "check_backward_ad", check_batched_grad, "check_batched_grad")
+    _require(
+        check_forward_ad,
+        "check_forward_ad",
+        check_batched_forward_grad,
+        "check_batched_forward_grad",
+    )
     settings = Settings(
         eps,
         atol,
@@ -170,14 +170,8 @@ def gradgradcheck(
         raise AssertionError(
             "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         )
-    if check_undefined_grad and not check_rev_over_rev:
-        raise AssertionError(
-            "Setting check_undefined_grad=True requires check_rev_over_rev to be True"
-        )
-    if check_batched_grad and not check_rev_over_rev:
-        raise AssertionError(
-            "Setting check_batched_grad=True requires check_rev_over_rev to be True"
-        )
+    _require(check_rev_over_rev, "check_rev_over_rev", check_undefined_grad, "check_undefined_grad")
+    _require(check_rev_over_rev, "check_rev_over_rev", check_batched_grad, "check_batched_grad")
     arguments = values.as_tuple(inputs)
     if grad_outputs is None:
         source = values.random_source()
@@ -225,6 +219,11 @@ def gradgradcheck(
         raise
 
 
+def _require(base: bool, base_name: str, option: bool, name: str) -> None:
+    if option and not base:
+        raise AssertionError(f"Setting {name}=True requires {base_name} to be True")
+
+
 class Settings(NamedTuple):
     eps: float
     atol: float
@@ -268,6 +267,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
         )
 
 
+@dataclass
 class _Problem:
     """A function at a point, with the real or the imaginary part of complex outputs only.
 
@@ -277,19 +277,16 @@ class _Problem:
     checked    the inputs that require grad
     """
 
-    def __init__(
-        self,
-        func: Function,
-        inputs: tuple[Any, ...],
-        settings: Settings,
-        part: str,
-        complexes: set[int],
-    ) -> None:
-        self.func, self.inputs, self.settings, self.part = func, inputs, settings, part
-        self.complexes = complexes
-        self.outputs = self.of(*inputs)
+    func: Function
+    inputs: tuple[Any, ...]
+    settings: Settings
+    part: str
+    complexes: set[int]
+
+    def __post_init__(self) -> None:
+        self.outputs = self.of(*self.inputs)
         self.numbered = [(k, t) for k, t in enumerate(self.outputs) if t.requires_grad]
-        self.checked = values.checked(inputs)
+        self.checked = values.checked(self.inputs)
 
     def of(self, *inputs: Any) -> list[Any]:
         """The outputs for these inputs."""
@@ -498,9 +495,10 @@ def _compare(p: _Problem) -> None:
             projections = expected.item(), got.item()
             axes = _axes(x)
             expected = _jacobians(p, x, axes)[number]
-            got = _passes(p, out, values.basis(out))[j]
             if forward:
                 got = _jacobians(p, x, axes, True)[number]
+            else:
+                got = _passes(p, out, values.basis(out))[j]
         raise p.mismatch(i, j, expected, got, forward, projections)
 
     for i, (_, out) in enumerate(p.numbered if settings.backward else ()):

@@ -179,10 +179,7 @@ class Vmapped(Definition):
         self.__name__ = f"Vmapped{rule.__name__}"
         self._follows, self.asked = rule._follows, application.inner
         self.clear_saved_tensors_on_access = rule.clear_saved_tensors_on_access
-        ctx = rule._backward_cls
-        if ctx._vmapped is None:
-            ctx._vmapped = ctx_class(self.__name__)
-        self._backward_cls = ctx._vmapped
+        self._backward_cls = ctx_class(self.__name__)
 
     def forward(self, ctx: Any, *inner: Any) -> Any:
         rule, run = self.rule, self.run

@@ -117,8 +117,6 @@ class BackwardCFunction(FunctionCtx):
     )
     __module__ = kept.PUBLIC
     _forward_cls: Any = None  # the Function; None for a Definition
-    # the class of ctx of the generated operation on batches
-    _vmapped: type[BackwardCFunction] | None = None
     needs_input_grad: tuple[bool, ...]  # per argument of apply
     _rule: Any  # the Function or Definition
     # per argument of apply: its shape and Element if it is an array
