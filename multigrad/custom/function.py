@@ -237,7 +237,8 @@ def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     top = _top(flat)
     computed = None
     if rule._follows and top is not None and top._level > 1:  # of a transformation
-        moving = [moves(x) for x in flat]
+        # per argument, whether a derivative with respect to it may be wanted, at any level
+        moving = [any(layer._moves() for layer in layers_in(x)) for x in flat]
         computed = Computed(rule.__name__, moving) if any(moving) else None
     application = Application(rule, names, (), computed, False)
     return (Tensor if top is None else type(top))._apply_custom(application, flat, top).output
@@ -387,7 +388,11 @@ class Application:
                 follow(computed)
                 if computed.moving:
                     computed.next = ctx._next
-                    _mark_inputs(computed, values)
+                    # arguments that are constants at the innermost level, but not at outer ones
+                    for x, moving in zip(values, computed.moving, strict=True):
+                        inner = moving and isinstance(x, Tensor) and x._node is None
+                        if inner and x._elem.floating:
+                            mark(x)
             own_switch().set(off)
             if off is None:
                 level.mark_at_the_base()
@@ -412,11 +417,6 @@ def _top(values: Sequence[Any]) -> Any:
     return level.highest(layers)
 
 
-def moves(x: Any) -> bool:
-    """Whether a derivative with respect to an argument may be wanted, at any level."""
-    return any(layer._moves() for layer in layers_in(x))
-
-
 def _wanted_below(x: Any, own: int) -> bool:
     """Whether an inner level may want the gradient of `x`.
 
@@ -426,16 +426,6 @@ def _wanted_below(x: Any, own: int) -> bool:
         layer._level != own and (not isinstance(layer, Tensor) or layer._node is not None)
         for layer in layers_in(x)
     )
-
-
-def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:
-    """Mark the arguments that are constants at the innermost level but not at outer ones.
-
-    So values computed from them are marked, too.
-    """
-    for x, moving in zip(values, computed.moving, strict=True):
-        if moving and isinstance(x, Tensor) and x._node is None and x._elem.floating:
-            mark(x)
 
 
 # Once differentiable
@@ -463,30 +453,19 @@ def once_differentiable(fn: F) -> F:
         records = mode.get()
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
-        wanted = (
-            [
-                x._node
-                for x in map(_inner_value, args)
-                if isinstance(x, Tensor) and x._node is not None
-            ]
-            if records
-            else []
-        )
-        if wanted and own is not None:
-            wanted += own._next
-        return arranged(outputs, [_poisoned(x, wanted) for x in each(outputs)])
+        parents = []
+        for x in args if records else ():
+            tensor = next((t for t in layers_in(x) if isinstance(t, Tensor)), None)
+            if tensor is not None and tensor._node is not None:
+                parents.append(tensor._node)
+        if parents and own is not None:
+            parents += own._next
+        return arranged(outputs, [_poisoned(x, parents) for x in each(outputs)])
 
     return wrapper  # type: ignore[return-value]
 
 
 once_differentiable.__module__ = PUBLIC
-
-
-def _inner_value(x: Any) -> Any:
-    """The value of a batch or a dual."""
-    while isinstance(x, ValueLayer):
-        x = x._array
-    return x
 
 
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:

@@ -39,8 +39,6 @@ _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiab
 They are dropped after forward, since an output among them would keep its own node alive.
 """
 
-_NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
-
 _PROPAGATE = Pullback(kept.OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
 
 
@@ -215,11 +213,8 @@ class BackwardCFunction(FunctionCtx):
         inputs = {
             id(x) for x, argument in zip(flat, self._arguments, strict=True) if argument is not None
         }
-        constant = (
-            {id(x) for x in _arrays(self.non_differentiable, _NOT_VARIABLE)}
-            if self.non_differentiable
-            else ()
-        )
+        message = "mark_non_differentiable only accepts variable arguments, but got {kind}"
+        constant = {id(x) for x in _arrays(self.non_differentiable, message)}
         dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
         self._seq = graph.tick()
         results = [self._at_level(out, top) if is_array(out) else out for out in outs]
