@@ -10,7 +10,8 @@ afterwards. So a function may also capture its inputs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..backward.gradients import grad
 from ..backward.run import run_pass
 from ..core.graph import CustomNode, Node, OutputNode
-from ..core.level import innermost
+from ..core.level import Transformation, innermost
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap, wrap_new
 from ..errors import GradientError, program
-from ..layers.dual import Dual
+from ..layers.batched import batch, examples
+from ..layers.dual import Dual, taken_apart
 from ..tracebacks import entry
 from . import check_values as values
-from .check_batches import compare_batched_gradients, compare_batched_tangents, pushed
 from .check_values import Function, GradcheckError, Mismatch
 
 if TYPE_CHECKING:
@@ -116,11 +117,11 @@ def gradcheck(
         for part in ("imag", "real") if complexes else ("real",):
             _compare(_Problem(func, inputs, settings, part, complexes))
         if check_batched_forward_grad:
-            compare_batched_tangents(func, inputs)
+            _compare_batched_tangents(func, inputs)
         outputs = values.differentiable(outputs)
         if outputs and check_backward_ad:
             if check_batched_grad:
-                compare_batched_gradients(outputs, values.checked(inputs))
+                _compare_batched_gradients(outputs, values.checked(inputs))
             _check_proportional(outputs, values.checked(inputs))
             if check_undefined_grad:
                 _check_undefined(func, inputs)
@@ -406,7 +407,7 @@ def _tangents(p: _Problem, x: Tensor, v: Any, _: tuple[int, ...] | None) -> list
         else np.zeros(prod(t.shape))
         if tangent is None
         else values.numbers(tangent).reshape(-1)
-        for t, tangent in pushed(p.of, p.inputs, x, values.like(x, v))
+        for t, tangent in _push(p.of, p.inputs, x, values.like(x, v))
     ]
 
 
@@ -620,3 +621,118 @@ def _undefined(
     targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
     run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))
     return [None if g is None else wrap(g) for g in targets.values()]
+
+
+# -- derivatives for several vectors at once: a batched pass must equal single ones
+
+
+_BATCHED_GRADIENTS = """
+gradcheck or gradgradcheck failed while testing batched gradient computation.
+
+To leave this test out, call gradcheck or gradgradcheck with `check_batched_grad=False`.
+
+Gradients of a batch are what jacobian(vectorize=True), hessian(vectorize=True) and
+grad(is_grads_batched=True) compute: the backward pass runs once, on gradients that each stand for a
+batch, under vmap. Most often the backward of a Function, or a hook, does what vmap cannot: it asks
+for the value of a gradient (bool(), float(), item(), `if`), makes an array whose shape depends on
+one, writes one into an array from outside, or leaves the library. Write it with functions of the
+standard, such as where() for a branch. Or the results of a Function differ between examples in
+other ways than its backward says.
+""".strip()
+
+_BATCHED_TANGENTS = """
+gradcheck failed while testing batched gradient computation with forward-mode AD.
+
+To leave this test out, call gradcheck with `check_batched_forward_grad=False`.
+
+The function runs once, on Duals whose tangents each stand for a batch, as in
+jacobian(vectorize=True, strategy="forward-mode"). Most often the jvp of a Function does what vmap
+cannot: it asks for the value of a tangent, makes an array whose shape depends on one, or leaves the
+library.
+""".strip()
+
+
+def _compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
+    """Raise GradcheckError if a batched backward pass from an output differs from single ones."""
+    source = values.random_source()
+    for i, out in enumerate(outputs):
+
+        def pulled(v: Any, batched: bool = False, out: Tensor = out) -> Sequence[Any]:
+            grads: Sequence[Any] = grad(
+                out, checked, v, retain_graph=True, allow_unused=True, is_grads_batched=batched
+            )
+            return grads
+
+        vectors = [values.random_like(out, source) for _ in range(2)]
+        singles = [pulled(v) for v in vectors]
+        stacked = out._elem.library.xp.stack([v.array for v in vectors])
+        with _explained(_BATCHED_GRADIENTS):
+            batched = pulled(stacked, True)
+        for j, (g, *single) in enumerate(zip(batched, *singles, strict=True)):
+            _compare_batch(i, j, g, single, checked[j].shape, _BATCHED_GRADIENTS)
+
+
+def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
+    """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
+    run = Transformation("gradcheck")
+    dual = Dual._make(x.array, tangent, run, run.own_level)
+    arguments = [dual if y is x else y for y in inputs]
+    return run.call(
+        lambda: [taken_apart(t, run) for t in values.outputs_of(func(*arguments))],
+    )
+
+
+def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
+    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
+    source = values.random_source()
+    for x in values.checked(inputs):
+        vectors = [values.like(x, values.numbers(values.random_like(x, source))) for _ in range(2)]
+        singles = [_push(func, inputs, x, v) for v in vectors]
+        run = Transformation("gradcheck")
+        try:
+            with _explained(_BATCHED_TANGENTS):
+                stacked = batch(x._elem.library.xp.stack(vectors), run)
+                batched = [
+                    None if t is None else examples(t, run, 2)
+                    for _, t in _push(func, inputs, x, stacked)
+                ]
+        finally:
+            run.finish()
+        for i, (t, *single) in enumerate(zip(batched, *singles, strict=True)):
+            shape, tangents = single[0][0].shape, [s for _, s in single]
+            _compare_batch(i, i, t, tangents, shape, _BATCHED_TANGENTS)
+
+
+@contextmanager
+def _explained(explanation: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise GradcheckError(
+            f"While computing batched gradients, got: {error}\n\n{explanation}"
+        ) from error
+
+
+def _compare_batch(
+    output: int, number: int, batched: Any, singles: list[Any], shape: Any, explanation: str
+) -> None:
+    """Raise if a batch of derivatives differs from single ones; None stands for zeros."""
+    import numpy as np
+
+    if batched is None and all(s is None for s in singles):
+        return
+    zeros = np.zeros(tuple(shape))
+    expected = np.stack([zeros if s is None else values.numbers(s) for s in singles])
+    got = np.zeros_like(expected) if batched is None else values.numbers(batched)
+    if not np.allclose(got, expected):
+        raise GradcheckError(
+            f"For output {output} and input {number}:\n"
+            "\n"
+            f"{explanation}\n"
+            "\n"
+            "Got:\n"
+            f"{got!r}\n"
+            "\n"
+            "Expected:\n"
+            f"{expected!r}"
+        )
