@@ -346,8 +346,7 @@ class Application:
             if state is None:
                 if ctx._next:
                     require_setup(self.rule)
-                    call = partial(self.rule.setup_context, ctx, tuple(values), output)
-                    as_guest("setup_context", mode, self._run, ctx, values, call)
+                    as_guest("setup_context", mode, self._run, ctx, values, output)
             elif state.dirty_tensors:
                 raise GradientError(
                     f"{self.name}: mark_dirty is not supported where several levels of "
@@ -358,8 +357,7 @@ class Application:
         else:
             if needs is not own:
                 ctx.needs_input_grad = needs  # forward may use it to save less
-            call = partial(call_forward, self.rule, self.names, ctx, values)
-            output = as_guest("forward", mode, self._run, ctx, values, call)
+            output = as_guest("forward", mode, self._run, ctx, values)
             if needs is not own:
                 ctx.needs_input_grad = own
         return Applied(*ctx._finish(output, values, top, asked))
@@ -372,10 +370,8 @@ class Application:
         """Apply the rule at a batch."""
         return (self.rule.at_batch or under_batch)(self, values, top)
 
-    def _run(
-        self, ctx: BackwardCFunction, values: Sequence[Any], function: Callable[[], Any]
-    ) -> Any:
-        """Call forward or setup_context, and mark what it computes.
+    def _run(self, ctx: BackwardCFunction, values: Sequence[Any], *output: Any) -> Any:
+        """Call forward or, with the output of a vmap, setup_context. Mark what it computes.
 
         Recording is off at the level of the ctx, the level that users see.
         """
@@ -396,7 +392,9 @@ class Application:
             own_switch().set(off)
             if off is None:
                 level.mark_at_the_base()
-            return function()
+            if output:
+                return self.rule.setup_context(ctx, tuple(values), *output)
+            return call_forward(self.rule, self.names, ctx, values)
         finally:
             try:
                 level.settle(before[0])

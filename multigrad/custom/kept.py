@@ -354,8 +354,12 @@ class Described(NamedTuple):
 
 
 def described(x: Any) -> Described:
-    elem = element_of(x)
-    return Described(elem, tuple(x.shape), elem.library.device(elem.library.xp, innermost(x)))
+    elem, value = element_of(x), x
+    if type(x) is Tensor and not x._elem.layered:  # the common case takes less time
+        value = x._array
+    return Described(
+        elem, tuple(value.shape), elem.library.device(elem.library.xp, innermost(value))
+    )
 
 
 def value_in(x: Any) -> Any:

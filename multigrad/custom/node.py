@@ -213,8 +213,10 @@ class BackwardCFunction(FunctionCtx):
         inputs = {
             id(x) for x, argument in zip(flat, self._arguments, strict=True) if argument is not None
         }
-        message = "mark_non_differentiable only accepts variable arguments, but got {kind}"
-        constant = {id(x) for x in _arrays(self.non_differentiable, message)}
+        constant: set[int] = set()
+        if self.non_differentiable:
+            message = "mark_non_differentiable only accepts variable arguments, but got {kind}"
+            constant = {id(x) for x in _arrays(self.non_differentiable, message)}
         dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
         self._seq = graph.tick()
         results = [self._at_level(out, top) if is_array(out) else out for out in outs]
