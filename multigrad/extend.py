@@ -195,16 +195,14 @@ class Transform(Transformation):
         elements' results. For example, `transform.map(lambda y: y.tangent, args, other=lambda y:
         None)` gives the tangents of the arguments of an operation.
         """
-        return _mapped(
-            lambda y: (
-                function(z)
-                if self._owns(z := self._without_constants(y))
-                else y
-                if other is None
-                else other(y)
-            ),
-            x,
-        )
+
+        def result(y: Any) -> Any:
+            layer = self.layer_of(y)
+            if layer is not None:
+                return function(layer)
+            return y if other is None else other(y)
+
+        return _mapped(result, x)
 
     def _owns(self, x: Any) -> bool:
         return isinstance(x, Layer) and x._run is self
@@ -277,14 +275,14 @@ class Layer(ValueLayer):
             )
         names: tuple[str, ...] = (own,) if isinstance(own, str) else tuple(own)
         cls.__slots__ = names  # type: ignore[assignment]
-        taken = [
+        clashes = [
             name
             for name in names
             if name.startswith("__") or any(name in vars(base) for base in cls.__mro__[1:])
         ]
-        if taken:
+        if clashes:
             raise TypeError(
-                f"{cls.__name__}.__slots__ names {', '.join(taken)}, which layers already have: "
+                f"{cls.__name__}.__slots__ names {', '.join(clashes)}, which layers already have: "
                 "choose another name"
             )
         cls._names = (*cls._names, *names)
@@ -384,9 +382,7 @@ class Layer(ValueLayer):
         x: Self = cls._around(array, transform, transform.level)
         for name in cls._names:
             setattr(x, name, parts.get(name))
-        if not x._elem.layered and any(
-            isinstance(getattr(x, name), ArrayObject) for name in cls._names
-        ):
+        if not x._elem.layered and any(isinstance(part, ArrayObject) for part in parts.values()):
             x._elem = x._elem.at(transform, transform.level, True, cls._family)
         return x
 
@@ -420,16 +416,12 @@ class Layer(ValueLayer):
 
     def _copied(self, stop: bool = False) -> Self:
         if not stop:
-            return self._new(self._array, self.transform, self._values())
-        kept = {
-            name: None if name in self.derivative else value
+            return self._mapped(lambda x: x)
+        parts = {
+            name: None if name in self.derivative else detached(value)
             for name, value in self._values().items()
         }
-        return self._new(
-            detached(self._array),
-            self.transform,
-            {name: detached(value) for name, value in kept.items()},
-        )
+        return self._new(detached(self._array), self.transform, parts)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Self:
         return self._new(
@@ -528,10 +520,9 @@ def carry_out(op: Op, args: Sequence[Any]) -> Any:
     again. Raises TypeError if none of the arguments is an array, and MixedBackendsError for arrays
     of two libraries.
     """
-    args = _stripped(op, args)
+    library, args = _prepared(op, args)
     if any(isinstance(x, ArrayObject) for x in candidates(op, args)):
         return general(op, tuple(args))
-    library, args = _prepared(op, args)
     return run_raw(op, args, library)
 
 
@@ -551,26 +542,25 @@ def jvp(
     so is that of an output without a derivative. Raises MissingRuleError if the operation has no
     rule.
     """
-    library, args = _prepared(op, _stripped(op, args))
+    library, args = _prepared(op, args)
     several = op.outputs != ()
     results = tuple(outs) if several else (outs,)
-    given = [
-        _none_if_still(t)
+    moving = [
+        None if isinstance(t, tuple) and all(x is None for x in t) else t
         for role, t in zip(op.roles.values(), tangents, strict=True)
         if role != "plain"
     ]
-    moved: Sequence[Any] = (None,) * len(results)
+    pushed_tangents: Sequence[Any] = (None,) * len(results)
     if (
-        any(t is not None for t in given)
+        any(t is not None for t in moving)
         and op.kind != "nondifferentiable"
         and any(is_array(y) and element_of(y).floating for y in results)
     ):
         if not conform:
-            return codegen.jvp(
-                op, library.xp, with_scalars(op, library, args, results[0]), given, outs
-            )
-        moved = pushed(op, library, args, given, results)
-    return tuple(moved) if several else moved[0]
+            args = with_scalars(op, library, args, results[0])
+            return codegen.jvp(op, library.xp, args, moving, outs)
+        pushed_tangents = pushed(op, library, args, moving, results)
+    return tuple(pushed_tangents) if several else pushed_tangents[0]
 
 
 @entry
@@ -589,17 +579,14 @@ def vjp(
     for a list. It is None for an argument that is not wanted, or not a floating array. Raises
     MissingRuleError if the operation has no rule.
     """
-    library, args = _prepared(op, _stripped(op, args))
+    library, args = _prepared(op, args)
     outs, cotangents = (tuple(outs), tuple(cotangents)) if op.outputs != () else (outs, cotangents)
     wanted = (True,) * len(args) if wanted is None else wanted
+    roles = op.roles.values()
     needs = tuple(
-        [
-            _needs(x, w)
-            for role, x, w in zip(op.roles.values(), args, wanted, strict=True)
-            if role != "plain"
-        ]
+        [_needs(x, w) for role, x, w in zip(roles, args, wanted, strict=True) if role != "plain"]
     )
-    grads: Iterator[Any] = iter(_mapped(_nothing, needs))
+    grads: Iterator[Any] = iter(_mapped(lambda _: None, needs))
     if op.kind != "nondifferentiable" and any(_flat(needs)):
         first = next(y for y in _flat(outs) if y is not None)
         args = with_scalars(op, library, args, first)
@@ -608,29 +595,18 @@ def vjp(
         )
         if layered:
             args = [
-                x if role == "plain" else lifted(x)
-                for role, x in zip(op.roles.values(), args, strict=True)
+                x if role == "plain" else lifted(x) for role, x in zip(roles, args, strict=True)
             ]
             outs, cotangents = lifted(outs), lifted(cotangents)
+        xp = library.bound if layered else library.xp
         with outside():
-            grads = iter(
-                _mapped(
-                    strip,
-                    codegen.vjp(
-                        op, library.bound if layered else library.xp, args, outs, cotangents, needs
-                    ),
-                )
-            )
+            grads = iter(_mapped(strip, codegen.vjp(op, xp, args, outs, cotangents, needs)))
     return tuple(
         [
-            _mapped(_nothing, x) if role == "plain" else next(grads)
-            for role, x in zip(op.roles.values(), args, strict=True)
+            _mapped(lambda _: None, x) if role == "plain" else next(grads)
+            for role, x in zip(roles, args, strict=True)
         ]
     )
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _needs(x: Any, wanted: Any) -> Any:
@@ -646,25 +622,18 @@ def _flat(x: Any) -> list[Any]:
     return [z for y in x for z in _flat(y)] if isinstance(x, tuple) else [x]
 
 
-def _none_if_still(t: Any) -> Any:
-    return None if isinstance(t, tuple) and all(x is None for x in t) else t
+def _prepared(op: Op, args: Sequence[Any]) -> tuple[Library, Sequence[Any]]:
+    """The library of the arguments, and the arguments in the form that its functions take.
 
-
-def _stripped(op: Op, args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments with constant Tensors of the base level replaced by their raw arrays.
-
-    Computing with Tensors would make layers of all results.
+    Constant Tensors of the base level are replaced by their raw arrays, since computing with
+    Tensors would make layers of all results.
     """
     if len(args) != len(op.roles):
         raise TypeError(
             f"{op.name}: expected the values of all {len(op.roles)} parameters of "
             f"{op.name}{op.signature}, got {len(args)}"
         )
-    return [_mapped(strip, x) for x in args]
-
-
-def _prepared(op: Op, args: Sequence[Any]) -> tuple[Library, Sequence[Any]]:
-    """The library of the arguments, and the arguments in the form that its functions take."""
+    args = [_mapped(strip, x) for x in args]
     for x in candidates(op, args):
         if isinstance(x, ArrayObject):
             return x._elem.library, args

@@ -75,15 +75,22 @@ def _set_enabled(enabled: bool, check_nan: bool = True) -> _Anomaly | None:
     return None
 
 
-def _restore(mode: bool, check_nan: bool) -> None:
-    try:
-        _set_enabled(mode, check_nan)
-    except BaseException:  # an interrupt
-        _set_enabled(mode, check_nan)
-        raise
+class _Restoring:
+    """A context manager that restores the mode of the time at which it was made."""
+
+    def __init__(self) -> None:
+        self.prev = is_anomaly_enabled()
+        self.prev_check_nan = is_anomaly_check_nan_enabled()
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            _set_enabled(self.prev, self.prev_check_nan)
+        except BaseException:  # an interrupt
+            _set_enabled(self.prev, self.prev_check_nan)
+            raise
 
 
-class detect_anomaly:
+class detect_anomaly(_Restoring):
     """Context manager in which a failing backward pass shows the forward call of the failing node.
 
     A nan in a gradient is an error there, and so is a saved array that the program modified past
@@ -96,9 +103,8 @@ class detect_anomaly:
     """
 
     def __init__(self, check_nan: bool = True) -> None:
-        self.prev = is_anomaly_enabled()
+        super().__init__()
         self.check_nan = check_nan
-        self.prev_check_nan = is_anomaly_check_nan_enabled()
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
@@ -110,7 +116,7 @@ class detect_anomaly:
         try:
             self._entered.append(_set_enabled(True, self.check_nan))
         except BaseException:  # an interrupt, after which `__exit__` is not called
-            _set_enabled(self.prev, self.prev_check_nan)
+            super().__exit__()
             raise
 
     def __exit__(self, *exc: object) -> None:
@@ -118,30 +124,26 @@ class detect_anomaly:
         if observer is not None:
             # needed if the block ends in another context than it began in, as generators may
             observer.ended = True
-        _restore(self.prev, self.prev_check_nan)
+        super().__exit__()
         self._entered.pop()
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(_Restoring):
     """Switch anomaly mode on or off; as a context manager, restore the former state at the end.
 
     See `detect_anomaly`.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.prev = is_anomaly_enabled()
-        self.prev_check_nan = is_anomaly_check_nan_enabled()
+        super().__init__()
         try:
             _set_enabled(mode, check_nan)
         except BaseException:  # an interrupt, after which `__exit__` is not called
-            _set_enabled(self.prev, self.prev_check_nan)
+            self.__exit__()
             raise
 
     def __enter__(self) -> None:
         pass
-
-    def __exit__(self, *exc: object) -> None:
-        _restore(self.prev, self.prev_check_nan)
 
 
 class Trace:
@@ -216,23 +218,16 @@ class _Anomaly(Observer):
 
     def end(self, token: ref[Call] | None, call: Call) -> None:
         _running.set(token)
-        if isinstance(call.result, Exception):
-            error = call.result
-            error.args = tuple(
-                a.replace(ENABLE, GOOD_LUCK) if isinstance(a, str) else a for a in error.args
+        result = call.result
+        if isinstance(result, Exception):
+            result.args = tuple(
+                a.replace(ENABLE, GOOD_LUCK) if isinstance(a, str) else a for a in result.args
             )
             _tell(call.node)
-        elif (
-            _check_nan.get()
-            and call.result is not STOP
-            and call.result is not NotImplemented
-            and not isinstance(call.result, BaseException)
+        elif _check_nan.get() and not (
+            result is STOP or result is NotImplemented or isinstance(result, BaseException)
         ):
-            try:
-                _refuse_nan(call.node, call.result)
-            except RuntimeError:
-                _tell(call.node)
-                raise
+            _refuse_nan(call.node, result)
 
 
 def _used(node: Node) -> str:
@@ -247,62 +242,42 @@ GOOD_LUCK = (
 )
 
 
-def _refuse_nan(node: Node, gradients: Any) -> None:
-    given = iter((gradients,) if node.rule.single else gradients)
+def _refuse_nan(node: Node, results: Any) -> None:
+    gradients = iter((results,) if node.rule.single else results)
+    xp = node.library.xp
     for i, (parent, _) in enumerate(node.next_functions):
-        if parent is not None and _has_nan(node, innermost(next(given))):
+        x = None if parent is None else innermost(next(gradients))
+        if x is None:
+            continue
+        any_nan = xp.any(xp.isnan(x))
+        try:
+            found = bool(any_nan)
+        except Exception:  # under a trace (jax.jit) the value is unknown
+            continue
+        if found:
+            _tell(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
 
-def _has_nan(node: Node, x: Any) -> bool:
-    if x is None:
-        return False
-    xp = node.library.xp
-    any_nan = xp.any(xp.isnan(x))
-    try:
-        return bool(any_nan)
-    except Exception:  # under a trace (jax.jit) the value is unknown
-        return False
-
-
-def _tell(node: Node) -> None:
+def _tell(node: Node | None) -> None:
     """Warn with the forward call that made `node`, and those of the nodes that induced it."""
-    metadata = node.metadata
-    if TRACEBACK not in metadata:
-        warnings.warn(
-            f"Error detected in {node.name()}. No forward pass information available. Enable "
-            "detect anomaly during forward pass for more information.",
-            UserWarning,
-            stacklevel=program(),
-        )
-        return
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        f"{''.join(metadata[TRACEBACK])}",
-        UserWarning,
-        stacklevel=program(),
+    texts = (
+        "Error detected in {0}. Traceback of forward call that caused the error:\n{1}",
+        "Error detected in {0}. No forward pass information available. Enable detect anomaly "
+        "during forward pass for more information.",
     )
-    parent = metadata.get(PARENT)
-    while parent is not None:
-        metadata = parent.metadata
-        if TRACEBACK not in metadata:
-            warnings.warn(
-                "\n"
-                "\n"
-                "No forward pass information available of the previous calculation that was "
-                f"induced by {parent.name()}. Enable detect anomaly during forward pass for "
-                "more information.",
-                UserWarning,
-                stacklevel=program(),
-            )
-            return
+    while node is not None:
+        metadata = node.metadata
+        trace = metadata.get(TRACEBACK)
         warnings.warn(
-            "\n"
-            "\n"
-            f"Previous calculation was induced by {parent.name()}. Traceback of forward call "
-            "that induced the previous calculation:\n"
-            f"{''.join(metadata[TRACEBACK])}",
+            texts[trace is None].format(node.name(), "".join(trace or ())),
             UserWarning,
             stacklevel=program(),
         )
-        parent = metadata.get(PARENT)
+        node = metadata.get(PARENT)
+        texts = (
+            "\n\nPrevious calculation was induced by {0}. Traceback of forward call that induced "
+            "the previous calculation:\n{1}",
+            "\n\nNo forward pass information available of the previous calculation that was "
+            "induced by {0}. Enable detect anomaly during forward pass for more information.",
+        )

@@ -33,29 +33,29 @@ class Mismatch(GradcheckError):
     matrices               whether the message shows them completely
     """
 
-    def __init__(self, head: str, shown: str, worst: str, numerical: Any, analytical: Any) -> None:
-        super().__init__(head, shown, worst)
+    def __init__(self, head: str, values: str, worst: str, numerical: Any, analytical: Any) -> None:
+        super().__init__(head, values, worst)
         self.numerical, self.analytical, self.matrices = numerical, analytical, True
 
     def __str__(self) -> str:
-        head, shown, worst = self.args
+        head, values, worst = self.args
         return (
-            f"{head}{shown}{worst}"
+            f"{head}{values}{worst}"
             if self.matrices
             else f"{head}{worst}The whole Jacobians are error.numerical and error.analytical.\n"
         )
 
 
-def _tuple(x: Any) -> tuple[Any, ...]:
+def as_tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _checked(inputs: Sequence[Any]) -> list[Tensor]:
+def checked(inputs: Sequence[Any]) -> list[Tensor]:
     return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
 
 
-def _outputs(x: Any) -> tuple[Any, ...]:
-    outputs = _tuple(x)
+def outputs_of(x: Any) -> tuple[Any, ...]:
+    outputs = as_tuple(x)
     for i, t in enumerate(outputs):
         if not isinstance(t, Layer):
             raise TypeError(
@@ -65,7 +65,7 @@ def _outputs(x: Any) -> tuple[Any, ...]:
     return outputs
 
 
-def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(t for t in outputs if t.requires_grad)
 
 
@@ -73,20 +73,20 @@ def _differentiable(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
 # compile small programs, or wait for a device
 
 
-def _numbers(t: Any) -> Any:
+def numbers(t: Any) -> Any:
     """A copy of the values of `t`, a layer or a raw array, as a NumPy array."""
     import numpy as np
 
     return np.array(to_numpy(innermost(t), element_of(t).library))
 
 
-def _like(t: Tensor, numbers: Any) -> Any:
+def like(t: Tensor, numbers: Any) -> Any:
     """NumPy values, or a list, as a raw array of the shape, dtype, library and device of `t`."""
     xp = t._elem.library.xp
     return xp.reshape(xp.asarray(numbers, dtype=t.dtype, device=t.device), t.shape)
 
 
-def _basis(t: Tensor) -> Iterator[Any]:
+def basis(t: Tensor) -> Iterator[Any]:
     """The standard basis of the space of `t`, as NumPy arrays."""
     import numpy as np
 
@@ -96,21 +96,21 @@ def _basis(t: Tensor) -> Iterator[Any]:
         yield e
 
 
-def _random() -> Random:
+def random_source() -> Random:
     """A source of the same numbers at every call, which does not affect the user's generators."""
     from random import Random  # an import that few programs need
 
     return Random(0)
 
 
-def _zeros_like(t: Tensor) -> Any:
+def zeros_like(t: Tensor) -> Any:
     return t._elem.library.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
 
 
-def _random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
+def random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
     """A leaf of the shape, dtype and device of `t` with elements drawn from [-1, 1]."""
     draw: Callable[[], Any] = lambda: source.uniform(-1, 1)
-    x = _like(
+    x = like(
         t, [complex(draw(), draw()) if t._elem.complex else draw() for _ in range(prod(t.shape))]
     )
     if strided and x.shape and prod(t.shape) > 1:

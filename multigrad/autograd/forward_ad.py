@@ -114,16 +114,14 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Tensor:
         )
     number = _entered.get().index(run)
     primal, tangent = _layer(tensor, "tensor"), _layer(tangent, "tangent")
-    if _split(primal, run) is not None:
-        raise GradientError(
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
-            f"same level {number} is not supported."
-        )
-    if _split(tangent, run) is not None:
-        raise GradientError(
-            "Setting a forward grad that itself has a forward gradient at the same level "
-            f"{number} is not supported."
-        )
+    for x, what in (
+        (primal, "Making a dual Tensor based on a Tensor that already"),
+        (tangent, "Setting a forward grad that itself"),
+    ):
+        if _split(x, run) is not None:
+            raise GradientError(
+                f"{what} has a forward gradient at the same level {number} is not supported."
+            )
     primal, tangent = _value(primal, run), _value(tangent, run)
     dual: Any = Dual._make(
         primal, check_tangent(primal, tangent, run.dual_level, "make_dual"), run, run.dual_level

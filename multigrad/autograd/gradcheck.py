@@ -10,35 +10,24 @@ afterwards. So a function may also capture its inputs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backward.gradients import grad
 from ..backward.run import run_pass
 from ..core.graph import CustomNode, Node, OutputNode
-from ..core.level import innermost
+from ..core.level import Transformation, innermost
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap, wrap_new
 from ..errors import GradientError, program
-from ..layers.dual import Dual
+from ..layers.batched import batch, examples
+from ..layers.dual import Dual, taken_apart
 from ..tracebacks import entry
-from .check_batches import compare_batched_gradients, compare_batched_tangents, moved
-from .check_values import (
-    Function,
-    GradcheckError,
-    Mismatch,
-    _basis,
-    _checked,
-    _differentiable,
-    _like,
-    _numbers,
-    _outputs,
-    _random,
-    _random_like,
-    _tuple,
-    _zeros_like,
-)
+from . import check_values as values
+from .check_values import Function, GradcheckError, Mismatch
 
 if TYPE_CHECKING:
     from random import Random
@@ -103,14 +92,13 @@ def gradcheck(
         raise AssertionError(
             "Expected at least one of check_forward_ad or check_backward_ad to be True"
         )
-    if check_batched_grad and not check_backward_ad:
-        raise AssertionError(
-            "Setting check_batched_grad=True requires check_backward_ad to be True"
-        )
-    if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError(
-            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
-        )
+    _require(check_backward_ad, "check_backward_ad", check_batched_grad, "check_batched_grad")
+    _require(
+        check_forward_ad,
+        "check_forward_ad",
+        check_batched_forward_grad,
+        "check_batched_forward_grad",
+    )
     settings = Settings(
         eps,
         atol,
@@ -119,15 +107,29 @@ def gradcheck(
         check_grad_dtypes,
         check_backward_ad,
         check_forward_ad,
-        check_batched_grad,
-        check_batched_forward_grad,
+        fast_mode,
     )
+    inputs = values.as_tuple(inputs)
     try:
-        return _check(func, _tuple(inputs), settings, fast_mode, check_undefined_grad)
+        _check_inputs(inputs)
+        outputs = values.outputs_of(func(*inputs))
+        complexes = {i for i, t in enumerate(outputs) if t._elem.complex}
+        for part in ("imag", "real") if complexes else ("real",):
+            _compare(_Problem(func, inputs, settings, part, complexes))
+        if check_batched_forward_grad:
+            _compare_batched_tangents(func, inputs)
+        outputs = values.differentiable(outputs)
+        if outputs and check_backward_ad:
+            if check_batched_grad:
+                _compare_batched_gradients(outputs, values.checked(inputs))
+            _check_proportional(outputs, values.checked(inputs))
+            if check_undefined_grad:
+                _check_undefined(func, inputs)
     except GradcheckError:
         if raise_exception:
             raise
         return False
+    return True
 
 
 @entry
@@ -169,25 +171,19 @@ def gradgradcheck(
         raise AssertionError(
             "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         )
-    if check_undefined_grad and not check_rev_over_rev:
-        raise AssertionError(
-            "Setting check_undefined_grad=True requires check_rev_over_rev to be True"
-        )
-    if check_batched_grad and not check_rev_over_rev:
-        raise AssertionError(
-            "Setting check_batched_grad=True requires check_rev_over_rev to be True"
-        )
-    arguments = _tuple(inputs)
+    _require(check_rev_over_rev, "check_rev_over_rev", check_undefined_grad, "check_undefined_grad")
+    _require(check_rev_over_rev, "check_rev_over_rev", check_batched_grad, "check_batched_grad")
+    arguments = values.as_tuple(inputs)
     if grad_outputs is None:
-        source = _random()
-        given = tuple(
-            _random_like(t, source, gen_non_contig_grad_outputs)
-            for t in _differentiable(_outputs(func(*arguments)))
+        source = values.random_source()
+        cotangents = tuple(
+            values.random_like(t, source, gen_non_contig_grad_outputs)
+            for t in values.differentiable(values.outputs_of(func(*arguments)))
         )
     else:
-        given = _tuple(grad_outputs)
+        cotangents = values.as_tuple(grad_outputs)
 
-    checked = [isinstance(x, Tensor) and x.requires_grad for x in arguments + given]
+    checked = [isinstance(x, Tensor) and x.requires_grad for x in arguments + cotangents]
 
     def gradients(*args: Any) -> tuple[Tensor, ...]:
         if any(isinstance(x, Dual) for x in args):  # differentiate by Tensors around the Duals
@@ -195,19 +191,17 @@ def gradgradcheck(
                 wrap_new(x if isinstance(x, Dual) else x.array).requires_grad_() if c else x
                 for x, c in zip(args, checked, strict=True)
             )
-        args, cotangents = args[: len(arguments)], args[len(arguments) :]
-        outputs = _differentiable(_outputs(func(*args)))
-        grads = (
-            grad(outputs, _checked(args), cotangents, create_graph=True, allow_unused=True)
-            if outputs
-            else ()
-        )
+        args, vectors = args[: len(arguments)], args[len(arguments) :]
+        outputs = values.differentiable(values.outputs_of(func(*args)))
+        if not outputs:
+            return ()
+        grads = grad(outputs, values.checked(args), vectors, create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None)
 
     try:
         return gradcheck(
             gradients,
-            arguments + given,
+            arguments + cotangents,
             eps=eps,
             atol=atol,
             rtol=rtol,
@@ -226,6 +220,11 @@ def gradgradcheck(
         raise
 
 
+def _require(base: bool, base_name: str, option: bool, name: str) -> None:
+    if option and not base:
+        raise AssertionError(f"Setting {name}=True requires {base_name} to be True")
+
+
 class Settings(NamedTuple):
     eps: float
     atol: float
@@ -234,18 +233,17 @@ class Settings(NamedTuple):
     check_grad_dtypes: bool
     backward: bool
     forward: bool
-    batched: bool
-    batched_forward: bool
+    fast: bool
 
 
 # -- the inputs to check
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
-    for i, x in enumerate(inputs):
-        if not isinstance(x, Tensor) or not x.requires_grad:
-            continue
-        if not _double(x):
+    checked = [(i, x) for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    for i, x in checked:
+        double = getattr(x._elem.library.xp, "complex128" if x._elem.complex else "float64", None)
+        if x.dtype != double:
             warnings.warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or "
                 "complex. This check will likely fail if all the inputs are not of double "
@@ -263,120 +261,123 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
                 "correctly. You should make a copy of the input, x.clone().detach(), before "
                 "passing it to gradcheck."
             )
-    if not _checked(inputs):
+    if not checked:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them "
             "have requires_grad=True."
         )
 
 
-def _double(x: Tensor) -> bool:
-    xp = x._elem.library.xp
-    wanted = "complex128" if x._elem.complex else "float64"
-    return bool(x.dtype == getattr(xp, wanted, None))
-
-
-def _check(
-    func: Function, inputs: tuple[Any, ...], settings: Settings, fast: bool, undefined: bool
-) -> bool:
-    _check_inputs(inputs)
-    outputs = _outputs(func(*inputs))
-    complex_ones = {i for i, t in enumerate(_differentiable(outputs)) if t._elem.complex}
-    compare = _compare_projections if fast else _compare_jacobians
-    if any(t._elem.complex for t in outputs):
-        for part in ("imag", "real"):
-            compare(_Problem(_part(func, part), inputs, settings, part, complex_ones))
-    else:
-        compare(_Problem(func, inputs, settings, "", complex_ones))
-    outputs = _differentiable(outputs)
-    if settings.batched_forward:
-        compare_batched_tangents(func, inputs)
-    if outputs and settings.backward:
-        if settings.batched:
-            compare_batched_gradients(outputs, _checked(inputs))
-        _check_proportional(outputs, inputs)
-        if undefined:
-            _check_undefined(func, inputs)
-    return True
-
-
-def _part(func: Function, part: str) -> Function:
-    def of_part(*inputs: Any) -> tuple[Tensor, ...]:
-        return tuple(
-            getattr(t.__array_namespace__(), part)(t) if t._elem.complex else t
-            for t in _outputs(func(*inputs))
-        )
-
-    return of_part
-
-
+@dataclass
 class _Problem:
-    """A function with real outputs at a point: its Tensors, and the words of messages."""
+    """A function at a point, with the real or the imaginary part of complex outputs only.
 
-    def __init__(
-        self,
-        func: Function,
-        inputs: tuple[Any, ...],
-        settings: Settings,
-        part: str,
-        complex_ones: set[int],
-    ) -> None:
-        self.func, self.inputs, self.settings, self.part, self.complex_ones = (
-            func,
-            inputs,
-            settings,
-            part,
-            complex_ones,
-        )
-        self.all_outputs = _outputs(func(*inputs))
-        self.numbered = [(k, t) for k, t in enumerate(self.all_outputs) if t.requires_grad]
-        self.outputs = [t for _, t in self.numbered]
-        self.checked = _checked(inputs)
+    complexes  the numbers of outputs that are complex
+    outputs    all outputs, real
+    numbered   those that require grad, each with its number among all outputs
+    checked    the inputs that require grad
+    """
+
+    func: Function
+    inputs: tuple[Any, ...]
+    settings: Settings
+    part: str
+    complexes: set[int]
+
+    def __post_init__(self) -> None:
+        self.outputs = self.of(*self.inputs)
+        self.numbered = [(k, t) for k, t in enumerate(self.outputs) if t.requires_grad]
+        self.checked = values.checked(self.inputs)
+
+    def of(self, *inputs: Any) -> list[Any]:
+        """The outputs for these inputs."""
+        return [
+            getattr(t.__array_namespace__(), self.part)(t) if t._elem.complex else t
+            for t in values.outputs_of(self.func(*inputs))
+        ]
 
     def mismatch(
         self,
-        output: int,
-        number: int,
+        i: int,
+        j: int,
         numerical: Any,
         analytical: Any,
-        forward: bool = False,
+        forward: bool,
         projections: tuple[Any, Any] | None = None,
     ) -> Mismatch:
-        """The error for two Jacobians, or their projections, that differ."""
+        """The error for two Jacobians of output i with respect to input j, or their projections."""
+        number, out = self.numbered[i]
         prefix = ""
-        if output in self.complex_ones:
+        if number in self.complexes:
             prefix = (
                 f"While considering the {'imaginary' if self.part == 'imag' else 'real'} "
                 "part of complex outputs only, "
             )
         head = (
             f"{prefix}Jacobian {'computed with forward mode ' * forward}mismatch for output "
-            f"{output} with respect to input {number},\n"
+            f"{i} with respect to input {j},\n"
         )
-        shown = "numerical:{!r}\nanalytical:{!r}\n".format(
-            *(projections or (numerical, analytical))
-        )
+        text = "numerical:{!r}\nanalytical:{!r}\n".format(*(projections or (numerical, analytical)))
         if projections:
-            shown += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
-        worst = _worst(
-            numerical, analytical, self.checked[number], self.numbered[output][1], self.settings
-        )
-        return Mismatch(head, shown, worst, numerical, analytical)
+            text += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
+        worst = _worst(numerical, analytical, self.checked[j], out, self.settings)
+        return Mismatch(head, text, worst, numerical, analytical)
 
 
-# -- finite differences
+# -- derivatives by input: finite differences and tangents
 
 
-def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
-    """Central differences of every output, as vectors, for a `step` of `x` in both directions."""
-    before, values, eps = x.array, _numbers(x), p.settings.eps
+_Direction = tuple[Any, Any, tuple[int, ...] | None]
+"""A direction of an input: along `real`, and for a complex input along `1j * imaginary`, too.
+
+The last entry is the index of the only element that moves, if one does.
+"""
+
+
+def _axes(x: Tensor) -> list[_Direction]:
+    """The directions of each element of `x`."""
+    import numpy as np
+
+    places = np.ndindex(*x.shape)
+    return [(e, e, place) for e, place in zip(values.basis(x), places, strict=True)]
+
+
+def _jacobians(
+    p: _Problem, x: Tensor, directions: Sequence[_Direction], forward: bool = False
+) -> list[Any]:
+    """The derivatives of every output along these directions of `x`, a row for each.
+
+    They are differences, or tangents of forward mode. For a complex `x`, 1j times the derivative
+    along `1j * imaginary` is added to that along `real`. None for an output that is not floating.
+    """
+    import numpy as np
+
+    derivatives = _tangents if forward else _differences
+    rows = []
+    for real, imaginary, index in directions:
+        row = derivatives(p, x, real, index)
+        if x._elem.complex:
+            across = derivatives(p, x, imaginary * 1j, index)
+            row = [None if a is None else a + 1j * b for a, b in zip(row, across, strict=True)]
+        rows.append(row)
+    return [
+        np.asarray([row[i] for row in rows]).reshape(len(rows), prod(t.shape))
+        if t._elem.floating
+        else None
+        for i, t in enumerate(p.outputs)
+    ]
+
+
+def _differences(p: _Problem, x: Tensor, v: Any, index: tuple[int, ...] | None) -> list[Any]:
+    """Central differences of every output, as vectors, for a step of `x` along `v`."""
+    before, point, eps = x.array, values.numbers(x), p.settings.eps
     try:
-        x.data = _like(x, values - step)
-        below = _outputs(p.func(*p.inputs))
-        low = [_numbers(t) for t in below]
-        x.data = _like(x, values + step)
-        above = _outputs(p.func(*p.inputs))
-        high = [_numbers(t) for t in above]
+        x.data = values.like(x, point - v * eps)
+        below = p.of(*p.inputs)
+        low = [values.numbers(t) for t in below]
+        x.data = values.like(x, point + v * eps)
+        above = p.of(*p.inputs)
+        high = [values.numbers(t) for t in above]
     finally:
         x.data = before
     for a, b in zip(below, above, strict=True):
@@ -387,7 +388,7 @@ def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
             if of_a != of_b:
                 raise AssertionError(
                     f"Expected `func` to return outputs with the same {what} when inputs are "
-                    f"perturbed {'' if where is None else f'on index {where} '}by {eps}, but "
+                    f"perturbed {'' if index is None else f'on index {index} '}by {eps}, but "
                     f"got: {what}s {of_a} and {of_b}."
                 )
     return [
@@ -396,60 +397,21 @@ def _difference(p: _Problem, x: Tensor, step: Any, where: Any) -> list[Any]:
     ]
 
 
-def _directional(
-    p: _Problem, x: Tensor, real: Any, imaginary: Any, where: Any = None, forward: bool = False
-) -> list[Any]:
-    """The derivative of every output along `real`.
-
-    For a complex `x`, 1j times the derivative along `1j * imaginary` is added.
-    """
-
-    def derivative(v: Any) -> list[Any]:
-        return _tangents(p, x, v) if forward else _difference(p, x, v * p.settings.eps, where)
-
-    along = derivative(real)
-    if x._elem.complex:
-        across = derivative(imaginary * 1j)
-        along = [None if a is None else a + 1j * b for a, b in zip(along, across, strict=True)]
-    return along
-
-
-def _tangents(p: _Problem, x: Tensor, v: Any) -> list[Any]:
-    """The tangents of every output along `v` at `x`, as vectors, in forward mode."""
+def _tangents(p: _Problem, x: Tensor, v: Any, _: tuple[int, ...] | None) -> list[Any]:
+    """The tangents of every output, as vectors, for the tangent `v` of `x`."""
     import numpy as np
 
-    pairs = moved(p.func, p.inputs, x, _like(x, v))
     return [
         None
         if not element_of(t).floating
         else np.zeros(prod(t.shape))
         if tangent is None
-        else _numbers(tangent).reshape(-1)
-        for t, tangent in pairs
+        else values.numbers(tangent).reshape(-1)
+        for t, tangent in _push(p.of, p.inputs, x, values.like(x, v))
     ]
 
 
-def _numerical(p: _Problem, x: Tensor, forward: bool = False) -> list[Any]:
-    """The Jacobians of every output with respect to `x`.
-
-    There is a difference for each element, or in forward mode a tangent. The Jacobian is None for
-    an output that is not floating.
-    """
-    import numpy as np
-
-    rows = [
-        _directional(p, x, e, e, tuple(int(k) for k in np.unravel_index(i, x.shape)), forward)
-        for i, e in enumerate(_basis(x))
-    ]
-    return [
-        np.asarray([row[i] for row in rows]).reshape(len(rows), prod(t.shape))
-        if t._elem.floating
-        else None
-        for i, t in enumerate(p.all_outputs)
-    ]
-
-
-# -- backward passes
+# -- derivatives by output: backward passes
 
 NONDETERMINISTIC = (
     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
@@ -461,114 +423,96 @@ NONDETERMINISTIC = (
 )
 
 
-def _analytical(p: _Problem, out: Tensor, vectors: Sequence[Any]) -> list[Any]:
-    """The products of the vectors with the Jacobian of `out`: one matrix per input, as columns.
-
-    They are computed twice and compared.
-    """
-    products, again = (_passes(p, out, vectors) for _ in range(2))
-    for first, second in zip(products, again, strict=True):
-        if (abs(first - second) > p.settings.nondet_tol).any():
-            raise GradcheckError(NONDETERMINISTIC.format(p.settings.nondet_tol))
-    return products
-
-
 def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
+    """The products of the vectors with the Jacobian of `out`: one matrix per input, as columns."""
     import numpy as np
 
     columns: list[list[Any]] = [[] for _ in p.checked]
     for v in vectors:
-        grads = grad(out, p.checked, _like(out, v), retain_graph=True, allow_unused=True)
+        grads = grad(out, p.checked, values.like(out, v), retain_graph=True, allow_unused=True)
         for column, g, x in zip(columns, grads, p.checked, strict=True):
             if g is not None and p.settings.check_grad_dtypes and g.dtype != x.dtype:
                 raise GradcheckError("Gradient has dtype mismatch")
             if g is not None and tuple(g.shape) != tuple(x.shape):
                 raise GradcheckError("Analytical gradient has incorrect size")
-            column.append(np.zeros(prod(x.shape)) if g is None else _numbers(g).reshape(-1))
+            column.append(np.zeros(prod(x.shape)) if g is None else values.numbers(g).reshape(-1))
     return [
         np.asarray(column).reshape(len(column), prod(x.shape)).T
         for column, x in zip(columns, p.checked, strict=True)
     ]
 
 
-# -- comparing whole Jacobians
+# -- comparing whole Jacobians or, in fast mode, random projections, v @ J @ u
 
 
-def _close(analytical: Any, numerical: Any, settings: Settings) -> bool:
-    import numpy as np
-
-    return bool(np.allclose(analytical, numerical, rtol=settings.rtol, atol=settings.atol))
-
-
-EXPECTED_ZERO = "Numerical gradient for function expected to be zero"
-
-
-def _compare_jacobians(p: _Problem) -> None:
-    numerical = [_numerical(p, x) for x in p.checked]
-    if not p.outputs and any(n is not None and (n != 0).any() for row in numerical for n in row):
-        raise GradcheckError(EXPECTED_ZERO)
-    for i, (number, out) in enumerate(p.numbered if p.settings.backward else ()):
-        for j, a in enumerate(_analytical(p, out, list(_basis(out)))):
-            n = numerical[j][number]
-            if not _close(a, n, p.settings):
-                raise p.mismatch(i, j, n, a)
-    for j, x in enumerate(p.checked if p.settings.forward else ()):
-        tangents = _numerical(p, x, forward=True)
-        for i, (number, _) in enumerate(p.numbered):
-            n, a = numerical[j][number], tangents[number]
-            if not _close(a, n, p.settings):
-                raise p.mismatch(i, j, n, a, forward=True)
-
-
-# -- comparing random projections: v @ J @ u
-
-
-def _direction(t: Tensor, source: Random) -> Any:
+def _random_direction(t: Tensor, source: Random) -> Any:
     """Positive random numbers of norm 1, in the shape of `t`."""
     import numpy as np
 
     numbers = np.asarray([source.random() for _ in range(prod(t.shape))])
-    return (
-        (numbers / np.sqrt((numbers**2).sum())).reshape(t.shape)
-        if numbers.size
-        else numbers.reshape(t.shape)
-    )
+    return (numbers / np.sqrt((numbers**2).sum() or 1)).reshape(t.shape)
 
 
-def _compare_projections(p: _Problem) -> None:
-    source = _random()
-    real = [_direction(x, source) for x in p.checked]
-    imaginary = [_direction(x, source) if x._elem.complex else None for x in p.checked]
-    left = [_direction(t, source) for t in p.outputs]
-    analytical = (
-        [_analytical(p, out, [v]) for out, v in zip(p.outputs, left, strict=True)]
-        if p.settings.backward
-        else []
-    )
-    for j, (x, u, w) in enumerate(zip(p.checked, real, imaginary, strict=True)):
-        along = _directional(p, x, u, w)
-        if not p.outputs and any(
-            n is not None and (abs(n) > p.settings.nondet_tol).any() for n in along
-        ):
-            raise GradcheckError(EXPECTED_ZERO)
-        tangents = _directional(p, x, u, w, forward=True) if p.settings.forward else []
-        for i, (v, (number, _)) in enumerate(zip(left, p.numbered, strict=True)):
-            numerical = (v.reshape(-1) * along[number]).sum()
-            total = (u.sum() + (0 if w is None else w.sum())) * v.sum()
+def _compare(p: _Problem) -> None:
+    """Raise GradcheckError if derivatives differ from finite differences."""
+    import numpy as np
+
+    settings = p.settings
+    directions: list[list[_Direction]]
+    if settings.fast:
+        source = values.random_source()
+        real = [_random_direction(x, source) for x in p.checked]
+        imaginary = [_random_direction(x, source) if x._elem.complex else None for x in p.checked]
+        directions = [[(u, w, None)] for u, w in zip(real, imaginary, strict=True)]
+        vectors = [[_random_direction(t, source)] for _, t in p.numbered]
+    else:
+        directions = [_axes(x) for x in p.checked]
+        vectors = [list(values.basis(t)) for _, t in p.numbered]
+    numerical = [_jacobians(p, x, along) for x, along in zip(p.checked, directions, strict=True)]
+    zero = settings.nondet_tol if settings.fast else 0
+    if not p.numbered and any(
+        n is not None and (abs(n) > zero).any() for row in numerical for n in row
+    ):
+        raise GradcheckError("Numerical gradient for function expected to be zero")
+
+    def compare(i: int, j: int, analytical: Any, forward: bool) -> None:
+        (number, out), x, atol = p.numbered[i], p.checked[j], settings.atol
+        expected, got, projections = numerical[j][number], analytical, None
+        if settings.fast:
+            (u, w, _), v = directions[j][0], vectors[i][0]
+            expected = (expected @ v.reshape(-1))[0]
+            if forward:
+                got = (analytical @ v.reshape(-1))[0]
+            else:
+                got = u.reshape(-1) @ analytical[:, 0].real
+                if w is not None:
+                    got = got + 1j * (w.reshape(-1) @ analytical[:, 0].imag)
             # Every element may differ by atol, so the projections may differ by the projection of
             # a matrix whose entries are atol.
-            settings = p.settings._replace(atol=p.settings.atol * total)
-            if p.settings.backward:
-                column = analytical[i][j][:, 0]
-                backward = (column.real * u.reshape(-1)).sum()
-                if w is not None:
-                    backward = backward + 1j * (column.imag * w.reshape(-1)).sum()
-                if not _close(backward, numerical, settings):
-                    raise _slowly(p, i, j, (numerical.item(), backward.item()))
-            if tangents and not _close(
-                forward := (v.reshape(-1) * tangents[number]).sum(), numerical, settings
-            ):
-                raise _slowly(p, i, j, (numerical.item(), forward.item()), forward=True)
+            atol *= (u.sum() + (0 if w is None else w.sum())) * v.sum()
+        if np.allclose(got, expected, rtol=settings.rtol, atol=atol):
+            return
+        if settings.fast:
+            projections = expected.item(), got.item()
+            axes = _axes(x)
+            expected = _jacobians(p, x, axes)[number]
+            if forward:
+                got = _jacobians(p, x, axes, True)[number]
+            else:
+                got = _passes(p, out, values.basis(out))[j]
+        raise p.mismatch(i, j, expected, got, forward, projections)
+
+    for i, (_, out) in enumerate(p.numbered if settings.backward else ()):
+        products, again = (_passes(p, out, vectors[i]) for _ in range(2))
+        for first, second in zip(products, again, strict=True):
+            if (abs(first - second) > settings.nondet_tol).any():
+                raise GradcheckError(NONDETERMINISTIC.format(settings.nondet_tol))
+        for j, columns in enumerate(products):
+            compare(i, j, columns, False)
+    for j, x in enumerate(p.checked if settings.forward else ()):
+        tangents = _jacobians(p, x, directions[j], forward=True)
+        for i, (number, _) in enumerate(p.numbered):
+            compare(i, j, tangents[number], True)
 
 
 SLOWLY = (
@@ -584,18 +528,6 @@ SLOWLY = (
     "\n"
     "The max per-element difference (slow mode) is: {}.\n"
 )
-
-
-def _slowly(
-    p: _Problem, i: int, j: int, projections: tuple[Any, Any], forward: bool = False
-) -> Mismatch:
-    """The error for projections that differ, with the whole Jacobians."""
-    number, out = p.numbered[i]
-    n, a = (
-        _numerical(p, p.checked[j])[number],
-        _numerical(p, p.checked[j], True)[number] if forward else _passes(p, out, _basis(out))[j],
-    )
-    return p.mismatch(i, j, n, a, forward, projections)
 
 
 def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Settings) -> str:
@@ -624,27 +556,24 @@ def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Se
 # -- further properties of a backward pass
 
 
-def _check_proportional(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
+def _check_proportional(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
     """Check that zero gradients of the outputs give zero gradients of the inputs.
 
     The gradients must have the dtype and the device of the inputs.
     """
-    checked = _checked(inputs)
-    for g, x in zip(
-        grad(outputs, checked, [_zeros_like(t) for t in outputs], allow_unused=True),
-        checked,
-        strict=True,
-    ):
+    zeros = [values.zeros_like(t) for t in outputs]
+    for g, x in zip(grad(outputs, checked, zeros, allow_unused=True), checked, strict=True):
         if g is None:
             continue
         if not g._elem.library.xp.all(innermost(g) == 0):
             raise GradcheckError("backward not multiplied by grad_output")
-        if g.dtype != x.dtype:
-            raise GradcheckError("grad is incorrect type")
-        if g.device != x.device:
-            raise GradcheckError("grad is incorrect device")
-        if tuple(g.shape) != tuple(x.shape):
-            raise GradcheckError("grad is incorrect size")
+        for what, of_gradient, of_input in (
+            ("type", g.dtype, x.dtype),
+            ("device", g.device, x.device),
+            ("size", tuple(g.shape), tuple(x.shape)),
+        ):
+            if of_gradient != of_input:
+                raise GradcheckError(f"grad is incorrect {what}")
 
 
 def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
@@ -652,11 +581,15 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
 
     First all gradients are missing, then each one alone.
     """
-    checked = _checked(inputs)
-    count = len(_differentiable(_outputs(func(*inputs))))
+
+    def outputs() -> tuple[Any, ...]:
+        return values.differentiable(values.outputs_of(func(*inputs)))
+
+    checked = values.checked(inputs)
+    count = len(outputs())
     for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
         try:
-            grads = _undefined(_differentiable(_outputs(func(*inputs))), checked, missing)
+            grads = _undefined(outputs(), checked, missing)
         except RuntimeError as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads: a Function's "
@@ -682,9 +615,124 @@ def _undefined(
         node = t._node
         assert node is not None
         if i not in missing:
-            roots[node] = _zeros_like(t)
+            roots[node] = values.zeros_like(t)
         elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
             roots.setdefault(node)
     targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
     run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))
     return [None if g is None else wrap(g) for g in targets.values()]
+
+
+# -- derivatives for several vectors at once: a batched pass must equal single ones
+
+
+_BATCHED_GRADIENTS = """
+gradcheck or gradgradcheck failed while testing batched gradient computation.
+
+To leave this test out, call gradcheck or gradgradcheck with `check_batched_grad=False`.
+
+Gradients of a batch are what jacobian(vectorize=True), hessian(vectorize=True) and
+grad(is_grads_batched=True) compute: the backward pass runs once, on gradients that each stand for a
+batch, under vmap. Most often the backward of a Function, or a hook, does what vmap cannot: it asks
+for the value of a gradient (bool(), float(), item(), `if`), makes an array whose shape depends on
+one, writes one into an array from outside, or leaves the library. Write it with functions of the
+standard, such as where() for a branch. Or the results of a Function differ between examples in
+other ways than its backward says.
+""".strip()
+
+_BATCHED_TANGENTS = """
+gradcheck failed while testing batched gradient computation with forward-mode AD.
+
+To leave this test out, call gradcheck with `check_batched_forward_grad=False`.
+
+The function runs once, on Duals whose tangents each stand for a batch, as in
+jacobian(vectorize=True, strategy="forward-mode"). Most often the jvp of a Function does what vmap
+cannot: it asks for the value of a tangent, makes an array whose shape depends on one, or leaves the
+library.
+""".strip()
+
+
+def _compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tensor]) -> None:
+    """Raise GradcheckError if a batched backward pass from an output differs from single ones."""
+    source = values.random_source()
+    for i, out in enumerate(outputs):
+
+        def pulled(v: Any, batched: bool = False, out: Tensor = out) -> Sequence[Any]:
+            grads: Sequence[Any] = grad(
+                out, checked, v, retain_graph=True, allow_unused=True, is_grads_batched=batched
+            )
+            return grads
+
+        vectors = [values.random_like(out, source) for _ in range(2)]
+        singles = [pulled(v) for v in vectors]
+        stacked = out._elem.library.xp.stack([v.array for v in vectors])
+        with _explained(_BATCHED_GRADIENTS):
+            batched = pulled(stacked, True)
+        for j, (g, *single) in enumerate(zip(batched, *singles, strict=True)):
+            _compare_batch(i, j, g, single, checked[j].shape, _BATCHED_GRADIENTS)
+
+
+def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
+    """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
+    run = Transformation("gradcheck")
+    dual = Dual._make(x.array, tangent, run, run.own_level)
+    arguments = [dual if y is x else y for y in inputs]
+    return run.call(
+        lambda: [taken_apart(t, run) for t in values.outputs_of(func(*arguments))],
+    )
+
+
+def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
+    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
+    source = values.random_source()
+    for x in values.checked(inputs):
+        vectors = [values.like(x, values.numbers(values.random_like(x, source))) for _ in range(2)]
+        singles = [_push(func, inputs, x, v) for v in vectors]
+        run = Transformation("gradcheck")
+        try:
+            with _explained(_BATCHED_TANGENTS):
+                stacked = batch(x._elem.library.xp.stack(vectors), run)
+                batched = [
+                    None if t is None else examples(t, run, 2)
+                    for _, t in _push(func, inputs, x, stacked)
+                ]
+        finally:
+            run.finish()
+        for i, (t, *single) in enumerate(zip(batched, *singles, strict=True)):
+            shape, tangents = single[0][0].shape, [s for _, s in single]
+            _compare_batch(i, i, t, tangents, shape, _BATCHED_TANGENTS)
+
+
+@contextmanager
+def _explained(explanation: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise GradcheckError(
+            f"While computing batched gradients, got: {error}\n\n{explanation}"
+        ) from error
+
+
+def _compare_batch(
+    output: int, number: int, batched: Any, singles: list[Any], shape: Any, explanation: str
+) -> None:
+    """Raise if a batch of derivatives differs from single ones; None stands for zeros."""
+    import numpy as np
+
+    if batched is None and all(s is None for s in singles):
+        return
+    zeros = np.zeros(tuple(shape))
+    expected = np.stack([zeros if s is None else values.numbers(s) for s in singles])
+    got = np.zeros_like(expected) if batched is None else values.numbers(batched)
+    if not np.allclose(got, expected):
+        raise GradcheckError(
+            f"For output {output} and input {number}:\n"
+            "\n"
+            f"{explanation}\n"
+            "\n"
+            "Got:\n"
+            f"{got!r}\n"
+            "\n"
+            "Expected:\n"
+            f"{expected!r}"
+        )

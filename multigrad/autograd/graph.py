@@ -184,8 +184,8 @@ def _to_host(t: Tensor) -> tuple[Any, Any]:
 
 def _from_host(packed: tuple[Any, Any]) -> Tensor:
     t, origin = packed
-    moved: Tensor = t if origin is None else t.to_backend(origin[0]).to_device(origin[1])
-    return moved
+    back: Tensor = t if origin is None else t.to_backend(origin[0]).to_device(origin[1])
+    return back
 
 
 class disable_saved_tensors_hooks(contextlib.ContextDecorator):
@@ -226,12 +226,12 @@ class allow_mutation_on_saved_tensors(contextlib.ContextDecorator):
     _keeper: OldValues | None = None
 
     def __enter__(self) -> None:
-        for known in observe.watching():
-            if isinstance(known, OldValues):
-                holder = known.holder()
-                if holder is not None and holder._keeper is known:
+        for observer in observe.watching():
+            if isinstance(observer, OldValues):
+                holder = observer.holder()
+                if holder is not None and holder._keeper is observer:
                     raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-                observe.leave(known)  # an interrupt has ended its `__exit__`
+                observe.leave(observer)  # an interrupt has ended its `__exit__`
         keeper = self._keeper = OldValues()
         keeper.holder = ref(self)
         saved.enter(keeper)
@@ -297,8 +297,8 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    given: list[Tensor] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    for t in given:
+    nodes = []
+    for t in [tensors] if isinstance(tensors, Tensor) else tensors:
         if not isinstance(t, Tensor):
             raise TypeError(
                 "register_multi_grad_hook(): argument 'tensors' must be a Tensor or a sequence of "
@@ -307,6 +307,5 @@ def register_multi_grad_hook(
         t._check()
         if t._node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    return _MultiHandle(
-        Group([t._node for t in given if t._node is not None], fn, mode == "all").handles
-    )
+        nodes.append(t._node)
+    return _MultiHandle(Group(nodes, fn, mode == "all").handles)

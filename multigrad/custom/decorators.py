@@ -30,6 +30,7 @@ class CustomFunction(Generic[P, R]):
 
     __module__ = PUBLIC
     _definition: type[RuleDefinition]
+    _rule: str  # the attribute that has the rule, once it is defined
     _how: str
 
     @entry
@@ -64,24 +65,23 @@ class CustomFunction(Generic[P, R]):
                 )
         return sorted({i % n for i in self.nondiff_argnums})
 
-    def _ready(self) -> bool:
-        raise NotImplementedError
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if not self._ready():
+            if getattr(self, self._rule) is None:
                 raise GradientError(
                     f"{self.name} was called before its rule was defined by {self._how}"
                 )
-            given = tree.mapped(observe.passed, self._positional(args, kwargs))
-            given = Constants(x for x in tree.leaves(given) if isinstance(x, Layer)).of(given)
-            call = self._definition(self, given)
+            arguments = tree.mapped(observe.passed, self._positional(args, kwargs))
+            constants = Constants(x for x in tree.leaves(arguments) if isinstance(x, Layer))
+            arguments = constants.of(arguments)
+            call = self._definition(self, arguments)
             if not call.linked:
-                output = self.fun(*given)
+                output = self.fun(*arguments)
                 call.refuse_captured(output)
-                result: R = output if tree.has_layer(given) else tree.replaced(strip, output)
+                result: R = output if tree.has_layer(arguments) else tree.replaced(strip, output)
                 return result
-            outs = apply_function(call, call.handed_over(), ())
+            leaves, call.leaves = call.leaves, []  # no node keeps them by its rule
+            outs = apply_function(call, leaves, ())
             result = tree.built(call.output, outs)
             return result
         except Exception as error:
@@ -145,6 +145,7 @@ class custom_vjp(CustomFunction[P, R]):
 
     __module__ = PUBLIC
     _definition = VjpDefinition
+    _rule = "fwd"
     _how = "defvjp(fwd, bwd)"
     fwd: Function | None = None
     bwd: Function | None = None
@@ -158,9 +159,6 @@ class custom_vjp(CustomFunction[P, R]):
             if not callable(f):
                 raise TypeError(f"{self.name}: {name} must be a function, not {type(f).__name__}")
         self.fwd, self.bwd = fwd, bwd
-
-    def _ready(self) -> bool:
-        return self.fwd is not None
 
 
 class custom_jvp(CustomFunction[P, R]):
@@ -192,6 +190,7 @@ class custom_jvp(CustomFunction[P, R]):
 
     __module__ = PUBLIC
     _definition = JvpDefinition
+    _rule = "jvp"
     _how = "defjvp(jvp)"
     jvp: Function | None = None
 
@@ -236,6 +235,3 @@ class custom_jvp(CustomFunction[P, R]):
             return output, tree.built(structure, total)
 
         self.jvp = jvp
-
-    def _ready(self) -> bool:
-        return self.jvp is not None

@@ -22,62 +22,54 @@ from .node import given_back
 def under_dual(application: Any, values: Sequence[Any], top: Dual) -> Applied:
     """Apply a rule to arguments that include Duals of the level of `top`."""
     top._check()
-    rule = application.rule
-    inner = lowered(values, [type(x) is Dual and x._level == top._level for x in values])
+    rule, name = application.rule, application.name
+    own = [type(x) is Dual and x._level == top._level for x in values]
+    inner = lowered(values, own)
+    tangents = [x._tangent if mine else None for x, mine in zip(values, own, strict=True)]
+    moving = tuple([t is not None for t in tangents])
     output, state = application.inside(inner)
     outs = each(output)
-    moving = tuple(_tangent(x, top) is not None for x in values)
-    forward = _set_up(rule, inner, output, moving) if state is None else state
+    forward = state
+    if state is None:  # the user's vmap ran instead of forward
+        forward = Ctx(moving)
+        if any(moving):
+            require_setup(rule)
+            rule.setup_context(forward, tuple(inner), output)
     if forward.dirty_tensors:
         raise GradientError(
-            f"{rule.__name__}: mark_dirty is not supported in forward mode. Return a new array."
+            f"{name}: mark_dirty is not supported in forward mode. Return a new array."
         )
-    moved: tuple[Any, ...] = (None,) * len(outs)
+    pushed: tuple[Any, ...] = (None,) * len(outs)
     if any(moving):
-        levels = movers(values, top._level)
-        known = {id(x) for x in (*inner, *outs)}
+        levels = movers(values, top._level)  # if inner levels differentiate, too
+        others = {id(x) for x in (*inner, *outs)}
         found = computed_in(list(vars(forward).values()), application.computed) if levels else ()
-        computed = [x for x in found if id(x) not in known]
-        # if inner levels differentiate, too
-        ctx = forward._at(computed, [refusing(x, levels, application.name) for x in computed])
+        computed = [x for x in found if id(x) not in others]
+        ctx = forward._at(computed, [refusing(x, levels, name) for x in computed])
         ctx._saved = partial(tuple, ctx.saved_for_forward or ())
         ctx._level = top._level
         ctx.needs_input_grad = moving
-        moved = each(
-            Guest("jvp", BASE).call(
-                lambda: rule.jvp(
-                    ctx, *(_given(x, y, top, ctx) for x, y in zip(values, inner, strict=True))
-                )
-            )
-        )
-        if len(moved) != len(outs):
+        arguments = [_tangent(x, t, ctx) for x, t in zip(inner, tangents, strict=True)]
+        pushed = each(Guest("jvp", BASE).call(lambda: rule.jvp(ctx, *arguments)))
+        if len(pushed) != len(outs):
             raise GradientError(
-                f"{rule.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs"
+                f"{name}: jvp returned {len(pushed)} tangents for {len(outs)} outputs"
             )
-    fixed = {id(x) for x in forward.non_differentiable or ()}
+    constant = {id(x) for x in forward.non_differentiable or ()}
     lifted = [
         Dual._make(
             strip(x),
-            None if id(x) in fixed else _checked(rule, i, x, t, top),
+            None if id(x) in constant else _checked(name, i, x, t, top),
             top._run,
             top._level,
         )
         if is_array(x)
         else x
-        for i, (x, t) in enumerate(zip(outs, moved, strict=True))
+        for i, (x, t) in enumerate(zip(outs, pushed, strict=True))
     ]
-    left = state if application.inner else None
-    raised: Applied = application.raised(Applied(output, left), lifted, inner, values)
-    return raised
-
-
-def _set_up(cls: Any, inner: Sequence[Any], output: Any, needs: tuple[bool, ...]) -> Ctx:
-    """The ctx of setup_context, if the user's vmap ran instead of forward."""
-    ctx = Ctx(needs)
-    if any(needs):
-        require_setup(cls)
-        cls.setup_context(ctx, tuple(inner), output)
-    return ctx
+    ctx = state if application.inner else None
+    result: Applied = application.raised(Applied(output, ctx), lifted, inner, values)
+    return result
 
 
 def require_setup(cls: Any) -> None:
@@ -89,41 +81,35 @@ def require_setup(cls: Any) -> None:
         )
 
 
-def _tangent(x: Any, top: Dual) -> Any:
-    return x._tangent if type(x) is Dual and x._level == top._level else None
-
-
-def _given(x: Any, value: Any, top: Dual, ctx: Ctx) -> Any:
-    """The tangent of an argument as jvp gets it."""
-    t = _tangent(x, top)
+def _tangent(x: Any, t: Any, ctx: Ctx) -> Any:
+    """The tangent of an argument `x` as jvp gets it."""
     if t is not None:
         return t if isinstance(t, Layer) else wrap(t)
     if not is_array(x) or not ctx.materialize_grads or not element_of(x).floating:
         return None
     with outside():
-        return element_of(value).library.bound.zeros_like(value)
+        return element_of(x).library.bound.zeros_like(x)
 
 
-def _checked(cls: Any, i: int, x: Any, t: Any, top: Dual) -> Any:
+def _checked(name: str, i: int, x: Any, t: Any, top: Dual) -> Any:
     """A tangent that jvp returned, with the shape and dtype of its output."""
     elem = element_of(x)
     if t is None or not elem.floating:
         return None
     if not is_array(t):
         raise TypeError(
-            f"{cls.__name__}: jvp must return arrays or None, but tangent {i} is of type "
-            f"{type(t).__name__}"
+            f"{name}: jvp must return arrays or None, but tangent {i} is of type {type(t).__name__}"
         )
-    t = given_back(t, top._level - 1, f"{cls.__name__}: jvp")
+    t = given_back(t, top._level - 1, f"{name}: jvp")
     if element_of(t).library is not elem.library or tuple(t.shape) != tuple(x.shape):
         raise GradientError(
-            f"{cls.__name__}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for "
+            f"{name}: jvp returned a tangent of shape {tuple(t.shape)} at index {i} for "
             f"an output of shape {tuple(x.shape)}"
         )
-    if element_of(t) is not elem.base:
+    if element_of(t) is not elem:
         if element_of(t).complex and not elem.complex:
             raise GradientError(
-                f"{cls.__name__}: jvp returned a complex tangent at index {i} for a real "
+                f"{name}: jvp returned a complex tangent at index {i} for a real "
                 "output. Return its real part."
             )
         t = elem.library.bound.astype(t, elem.dtype)

@@ -24,23 +24,12 @@ from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from .. import observe
-from ..core import grad_mode
+from ..core import grad_mode, level
 from ..core.computed import follow, following, mark
 from ..core.element import is_array
 from ..core.graph import Node
-from ..core.level import (
-    BASE,
-    Layer,
-    as_guest,
-    highest,
-    mark_at_the_base,
-    own_switch,
-    settle,
-    settle_again,
-    undo,
-)
+from ..core.level import BASE, Layer, as_guest, own_switch
 from ..core.tensor import Tensor, wrap, wrap_at
-from ..dispatch.general import same_structure
 from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
@@ -48,8 +37,8 @@ from ..tracebacks import blamed, fold
 from .batch import under_batch
 from .definition import Applied, call_forward, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
-from .kept import PUBLIC, Computed, Ctx, FunctionCtx, each, lowered, with_error
-from .node import BackwardCFunction, mode_in_backward
+from .kept import PUBLIC, Computed, Ctx, FunctionCtx, arranged, each, layers_in, lowered, with_error
+from .node import BackwardCFunction
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -247,7 +236,8 @@ def _apply(rule: Any, flat: Sequence[Any], names: tuple[str, ...]) -> Any:
     top = _top(flat)
     computed = None
     if rule._follows and top is not None and top._level > 1:  # of a transformation
-        moving = [moves(x) for x in flat]
+        # per argument, whether a derivative with respect to it may be wanted, at any level
+        moving = [any(layer._moves() for layer in layers_in(x)) for x in flat]
         computed = Computed(rule.__name__, moving) if any(moving) else None
     application = Application(rule, names, (), computed, False)
     return (Tensor if top is None else type(top))._apply_custom(application, flat, top).output
@@ -330,8 +320,7 @@ class Application:
         output, ctx = below
         if ctx is not None:
             ctx = ctx._at((*inner, *each(output)), (*values, *lifted))
-        several = isinstance(output, tuple)
-        return Applied(same_structure(output, list(lifted)) if several else lifted[0], ctx)
+        return Applied(arranged(output, list(lifted)), ctx)
 
     def recorded(self, values: Sequence[Any], top: Tensor | None) -> Applied:
         """Apply the rule at the level of a Tensor.
@@ -344,6 +333,7 @@ class Application:
         if self.needs:
             needs = tuple([a or b for a, b in zip(own, self.needs, strict=True)])
         asked = self.inner
+        mode = BASE if ctx._run is None else ctx._run.grad_mode
         if (
             top is not None
             and top._elem.run is not None
@@ -354,7 +344,8 @@ class Application:
             asked = asked and state is not None
             if state is None:
                 if ctx._next:
-                    self._set_up(ctx, values, output)
+                    require_setup(self.rule)
+                    as_guest("setup_context", mode, self._run, ctx, values, output)
             elif state.dirty_tensors:
                 raise GradientError(
                     f"{self.name}: mark_dirty is not supported where several levels of "
@@ -365,13 +356,7 @@ class Application:
         else:
             if needs is not own:
                 ctx.needs_input_grad = needs  # forward may use it to save less
-            output = as_guest(
-                "forward",
-                BASE if ctx._run is None else ctx._run.grad_mode,
-                self._forward,
-                ctx,
-                values,
-            )
+            output = as_guest("forward", mode, self._run, ctx, values)
             if needs is not own:
                 ctx.needs_input_grad = own
         return Applied(*ctx._finish(output, values, top, asked))
@@ -384,44 +369,36 @@ class Application:
         """Apply the rule at a batch."""
         return (self.rule.at_batch or under_batch)(self, values, top)
 
-    def _forward(self, ctx: BackwardCFunction, values: Sequence[Any]) -> Any:
-        """Call forward with recording off at the level of the ctx, the level that users see."""
+    def _run(self, ctx: BackwardCFunction, values: Sequence[Any], *output: Any) -> Any:
+        """Call forward or, with the output of a vmap, setup_context. Mark what it computes.
+
+        Recording is off at the level of the ctx, the level that users see.
+        """
         computed = ctx._computed
         # a forward around this one may need to know what is computed
         off = None if computed is not None or following.get() is not None else False
-        before = undo()
+        before = level.undo()
         try:
             if computed is not None:
                 follow(computed)
                 if computed.moving:
                     computed.next = ctx._next
-                    _mark_inputs(computed, values)
+                    # arguments that are constants at the innermost level, but not at outer ones
+                    for x, moving in zip(values, computed.moving, strict=True):
+                        inner = moving and isinstance(x, Tensor) and x._node is None
+                        if inner and x._elem.floating:
+                            mark(x)
             own_switch().set(off)
             if off is None:
-                mark_at_the_base()
+                level.mark_at_the_base()
+            if output:
+                return self.rule.setup_context(ctx, tuple(values), *output)
             return call_forward(self.rule, self.names, ctx, values)
         finally:
             try:
-                settle(before[0])
+                level.settle(before[0])
             except MemoryError:
-                settle_again(before)
-            if computed is not None:
-                computed.release()
-
-    def _set_up(self, ctx: BackwardCFunction, values: Sequence[Any], output: Any) -> None:
-        """Call setup_context without a preceding forward, and mark what it computes."""
-        require_setup(self.rule)
-        assert ctx._run is not None
-        before, computed = undo(), ctx._computed
-        try:
-            follow(computed)
-            with grad_mode.switched_off(ctx._run.grad_mode, own_switch()):
-                self.rule.setup_context(ctx, tuple(values), output)
-        finally:
-            try:
-                settle(before[0])
-            except MemoryError:
-                settle_again(before)
+                level.settle_again(before)
             if computed is not None:
                 computed.release()
 
@@ -434,38 +411,18 @@ def _top(values: Sequence[Any]) -> Any:
             if isinstance(x, Tensor):
                 x._check()
             layers.append(x)
-    return highest(layers)
+    return level.highest(layers)
 
 
-def moves(x: Any) -> bool:
-    """Whether a derivative with respect to an argument may be wanted, at any level."""
-    while isinstance(x, Layer):
-        if x._moves():
-            return True
-        x = x._array
-    return False
-
-
-def _wanted_below(x: Any, level: int) -> bool:
+def _wanted_below(x: Any, own: int) -> bool:
     """Whether an inner level may want the gradient of `x`.
 
-    That is a level below `level`, or the level of a gradient that a backward gets.
+    That is a level below `own`, or the level of a gradient that a backward gets.
     """
-    while isinstance(x, Layer):
-        if x._level != level and (not isinstance(x, Tensor) or x._node is not None):
-            return True
-        x = x._array
-    return False
-
-
-def _mark_inputs(computed: Computed, values: Sequence[Any]) -> None:
-    """Mark the arguments that are constants at the innermost level but not at outer ones.
-
-    So values computed from them are marked, too.
-    """
-    for x, moving in zip(values, computed.moving, strict=True):
-        if moving and isinstance(x, Tensor) and x._node is None and x._elem.floating:
-            mark(x)
+    return any(
+        layer._level != own and (not isinstance(layer, Tensor) or layer._node is not None)
+        for layer in layers_in(x)
+    )
 
 
 # Once differentiable
@@ -489,36 +446,23 @@ def once_differentiable(fn: F) -> F:
         while isinstance(node, Ctx) and node._source is not None:
             node = node._source
         own = node if isinstance(node, BackwardCFunction) else None
-        mode = own_switch() if own is None else mode_in_backward(own._run, own._level)
+        mode = own_switch() if own is None else own._mode
         records = mode.get()
         with grad_mode.switched_off(mode):
             outputs = fn(ctx, *args, **kwargs)
-        wanted = (
-            [
-                x._node
-                for x in map(_inner_value, args)
-                if isinstance(x, Tensor) and x._node is not None
-            ]
-            if records
-            else []
-        )
-        if wanted and own is not None:
-            wanted += own._next
-        if isinstance(outputs, tuple):
-            return tuple(_poisoned(x, wanted) for x in outputs)
-        return _poisoned(outputs, wanted)
+        parents = []
+        for x in args if records else ():
+            tensor = next((t for t in layers_in(x) if isinstance(t, Tensor)), None)
+            if tensor is not None and tensor._node is not None:
+                parents.append(tensor._node)
+        if parents and own is not None:
+            parents += own._next
+        return arranged(outputs, [_poisoned(x, parents) for x in each(outputs)])
 
     return wrapper  # type: ignore[return-value]
 
 
 once_differentiable.__module__ = PUBLIC
-
-
-def _inner_value(x: Any) -> Any:
-    """The value of a batch or a dual."""
-    while isinstance(x, ValueLayer):
-        x = x._array
-    return x
 
 
 def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
@@ -531,10 +475,9 @@ def _poisoned(x: Any, parents: Sequence[Node]) -> Any:
         copied._put(_poisoned(x._array, parents))
         return copied
     if not isinstance(x, Tensor):
-        if is_array(x) and parents:
-            x = wrap(x)
-        else:
+        if not parents or not is_array(x):
             return x
+        x = wrap(x)
     inner = x._array
     if isinstance(inner, Tensor):
         inner = _poisoned(inner, [] if inner._node is None else [inner._node])

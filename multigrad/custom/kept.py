@@ -19,29 +19,30 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..core.computed import following
-from ..core.element import Library, is_array
+from ..core.element import Element, Library, is_array
 from ..core.graph import Node, edge, tick
-from ..core.level import Layer, Transformation
+from ..core.level import Layer, Transformation, innermost
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, wrap, wrap_at, wrap_in
+from ..core.tensor import Tensor, element_of, wrap, wrap_at, wrap_in
+from ..dispatch.general import same_structure
 from ..errors import GradientError
 from ..registry import Op
 
 OP = Op(
-    "Function",
-    "autograd",
-    "define",
-    inspect.Signature(),
-    {},
-    None,
-    {},
-    None,
-    None,
-    False,
-    "",
-    None,
-    "The user's own.",
-    __name__,
+    name="Function",
+    chapter="autograd",
+    kind="define",
+    signature=inspect.Signature(),
+    roles={},
+    outputs=None,
+    vjp={},
+    jvp=None,
+    batching=None,
+    view=False,
+    operator="",
+    forward=None,
+    doc="The user's own.",
+    module=__name__,
     builtin=True,
 )
 
@@ -123,9 +124,9 @@ class FunctionCtx:
 
     def _at(self, arrays: Sequence[Any], others: Sequence[Any]) -> Ctx:
         """The same at another level, with `others` in place of `arrays`."""
-        known = {id(a): b for a, b in zip(arrays, others, strict=True) if is_array(a)}
+        replacements = {id(a): b for a, b in zip(arrays, others, strict=True) if is_array(a)}
         ctx = Ctx()
-        vars(ctx).update({name: replaced(x, known) for name, x in vars(self).items()})
+        vars(ctx).update({name: replaced(x, replacements) for name, x in vars(self).items()})
         return ctx
 
 
@@ -172,11 +173,11 @@ class Computed(Node):
     moving  per argument of `apply` whether a derivative may be wanted; empty if those arguments
             have a history
     marked  weak references to the marked arrays so far
-    known   after forward, the marked arrays that are alive, by id
+    alive   after forward, the marked arrays that are alive, by id
     over    the clock reading at the end of forward, 0 before
     """
 
-    __slots__ = ("known", "marked", "moving", "outer", "over", "owner")
+    __slots__ = ("alive", "marked", "moving", "outer", "over", "owner")
     hidden = True
     saved = ()
     cells = None
@@ -190,7 +191,7 @@ class Computed(Node):
         self.next = parents
         self.over = 0
         self.marked: list[weakref.ref[Tensor]] = []
-        self.known: dict[int, weakref.ref[Tensor]] = {}
+        self.alive: dict[int, weakref.ref[Tensor]] = {}
         self.outer: Computed | None = following.get()
 
     def name(self) -> str:
@@ -214,13 +215,13 @@ class Computed(Node):
         Arrays that a forward around this one needs to recognize get its mark.
         """
         outer = self.outer
-        known = self.known = {}
+        alive = self.alive = {}
         self.over = tick()
         for at in self.marked:
             t = at()
             if t is not None and t._node is self:
                 t._node = outer
-                known[id(t)] = at
+                alive[id(t)] = at
                 if outer is not None:
                     outer.marked.append(at)
         self.marked = []
@@ -274,6 +275,13 @@ class Mover(NamedTuple):
     nodes: list[Node]
 
 
+def layers_in(x: Any) -> Iterator[Layer]:
+    """`x` and the layers inside of it, outermost first."""
+    while isinstance(x, Layer):
+        yield x
+        x = x._array
+
+
 def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
     """The inner levels that differentiate with respect to these arguments, innermost first.
 
@@ -281,14 +289,14 @@ def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
     """
     by_level: dict[int, Mover] = {}
     for x in inputs:
-        while isinstance(x, Layer):
-            if x._level < below and x._moves():
+        for layer in layers_in(x):
+            if layer._level < below and layer._moves():
                 at = by_level.setdefault(
-                    x._level, Mover(x._level, type(x), getattr(x, "_run", None), [])
+                    layer._level,
+                    Mover(layer._level, type(layer), getattr(layer, "_run", None), []),
                 )
-                if isinstance(x, Tensor):
-                    at.nodes.append(x._node)  # type: ignore[arg-type]
-            x = x._array
+                if isinstance(layer, Tensor):
+                    at.nodes.append(layer._node)  # type: ignore[arg-type]
     return [by_level[level] for level in sorted(by_level)]
 
 
@@ -297,28 +305,26 @@ def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
 
     It raises at these levels.
     """
+    if not levels:
+        return x
+    *below, highest = levels
     own = x._level if isinstance(x, Layer) else 0
-    below = [m for m in levels if m.level < own]
+    inner = below if own <= highest.level else levels
+    if own < highest.level:
+        value = refusing(x, inner, name)
+    elif not isinstance(x, Tensor):
+        return x._mapped(lambda part: refusing(part, inner, name)) if inner else x
+    elif x._history is not None:
+        return x
+    else:
+        value = refusing(x._array, inner, name)
+        if own > highest.level:  # a value made where another transformation runs
+            return wrap_at(x, value)
     message = TWICE.format(name)
-    if isinstance(x, Tensor) and x._history is None:
-        inner = refusing(x._array, below, name) if below else x._array
-        at = next((m for m in levels if m.level == own), None)
-        if at is not None:  # the level at which forward ran
-            x = _raised(inner, at, message)
-        elif below:  # a value made where another transformation runs
-            x = wrap_at(x, inner)
-    elif below and not isinstance(x, Tensor):
-        x = x._mapped(lambda part: refusing(part, below, name))
-    for m in levels:
-        if m.level > own:
-            x = _raised(x, m, message)
-    return x
-
-
-def _raised(x: Any, m: Mover, message: str) -> Any:
-    if not issubclass(m.kind, Tensor):
-        return m.kind._refusing(x, message, m.run, m.level)  # type: ignore[attr-defined]
-    return with_error(wrap_in(m.run, m.level, x), m.nodes, message)
+    if issubclass(highest.kind, Tensor):
+        value = wrap_in(highest.run, highest.level, value)
+        return with_error(value, highest.nodes, message)
+    return highest.kind._refusing(value, message, highest.run, highest.level)  # type: ignore[attr-defined]
 
 
 def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:
@@ -330,12 +336,30 @@ def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:
 
 def was_computed(x: Any, forward: Computed | None) -> bool:
     """Whether forward computed a saved array from its inputs."""
-    while forward is not None and isinstance(x, Layer):
-        ref = forward.known.get(id(x))
-        if ref is not None and ref() is x:
-            return True
-        x = x._array
-    return False
+    return forward is not None and any(
+        (ref := forward.alive.get(id(layer))) is not None and ref() is layer
+        for layer in layers_in(x)
+    )
+
+
+class Described(NamedTuple):
+    """What is remembered of an array."""
+
+    elem: Element
+    shape: tuple[int, ...]
+    device: Any
+
+    def zeros(self) -> Any:
+        return self.elem.library.xp.zeros(self.shape, dtype=self.elem.dtype, device=self.device)
+
+
+def described(x: Any) -> Described:
+    elem, value = element_of(x), x
+    if type(x) is Tensor and not x._elem.layered:  # the common case takes less time
+        value = x._array
+    return Described(
+        elem, tuple(value.shape), elem.library.device(elem.library.xp, innermost(value))
+    )
 
 
 def value_in(x: Any) -> Any:
@@ -373,6 +397,11 @@ def each(output: Any) -> tuple[Any, ...]:
     return output if isinstance(output, tuple) else (output,)
 
 
+def arranged(output: Any, parts: list[Any]) -> Any:
+    """The inverse of `each`: these parts in the form of `output`."""
+    return same_structure(output, parts) if isinstance(output, tuple) else parts[0]
+
+
 CONTAINERS = (tuple, list, dict)
 """The containers among the attributes of a ctx that are searched for arrays."""
 
@@ -386,26 +415,24 @@ def computed_in(value: Any, forward: Computed | None) -> Iterator[Layer]:
         yield value
 
 
-def replaced(value: Any, known: dict[int, Any]) -> Any:
-    """`value`, an array or a container, with the replacements in `known` for arrays, by id."""
-    if isinstance(value, (tuple, list)):
-        return rebuilt(value, [replaced(x, known) for x in value])
-    if isinstance(value, dict):
-        return rebuilt(value, [replaced(x, known) for x in value.values()])
-    return known.get(id(value), value) if is_array(value) else value
-
-
-def rebuilt(value: Any, parts: Sequence[Any]) -> Any:
-    """A container of the class of `value` (list, tuple or dictionary) with other elements."""
-    if type(value) not in (tuple, list, dict) and all(
-        map(is_, value.values() if isinstance(value, dict) else value, parts)
-    ):
+def mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """`function(value)`, or a container of the same class with the results for its contents."""
+    if not isinstance(value, CONTAINERS):
+        return function(value)
+    contents = list(value.values() if isinstance(value, dict) else value)
+    results = [mapped(function, x) for x in contents]
+    if type(value) not in CONTAINERS and all(map(is_, contents, results)):
         return value  # its class may not allow a new instance
     if isinstance(value, tuple):
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    copied = copy(value)
+        return type(value)(*results) if hasattr(value, "_fields") else type(value)(results)
+    copied: Any = copy(value)
     if isinstance(value, dict):
-        copied.update(zip(value, parts, strict=True))
+        copied.update(zip(value, results, strict=True))
     else:
-        copied[:] = parts
+        copied[:] = results
     return copied
+
+
+def replaced(value: Any, replacements: dict[int, Any]) -> Any:
+    """`value`, an array or a container, with the replacements for arrays, by id."""
+    return mapped(lambda x: replacements.get(id(x), x) if is_array(x) else x, value)

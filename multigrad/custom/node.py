@@ -18,58 +18,20 @@ from typing import Any
 
 from .. import observe
 from ..backward.run import current
-from ..core import grad_mode
+from ..core import grad_mode, graph
 from ..core.aliasing import Location
-from ..core.element import Element, Library, is_array, library_of, mixed
-from ..core.graph import (
-    FREED,
-    AccumulateGrad,
-    CustomNode,
-    Node,
-    NodeHooks,
-    RemovableHandle,
-    describe,
-    edge,
-    extra,
-    modified,
-    tick,
-    written_after,
-)
-from ..core.level import BASE, Layer, Switch, Transformation, as_guest, innermost
+from ..core.element import Element, Library, is_array, mixed
+from ..core.graph import CustomNode, Node, NodeHooks, RemovableHandle
+from ..core.level import BASE, Layer, Switch, Transformation, as_guest
 from ..core.passes import Pass
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, alias, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
+from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..dispatch.conform import conform_gradient
-from ..dispatch.general import itself, recording_at, same_structure, wrap_like
+from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
-from ..memory import old_values, saved
-from ..memory.views import (
-    inside_function,
-    is_argument,
-    is_part,
-    move_retained,
-    permit,
-    rebase,
-    written,
-)
-from .kept import (
-    CONTAINERS,
-    OP,
-    PUBLIC,
-    TWICE,
-    Computed,
-    Ctx,
-    FunctionCtx,
-    Mover,
-    call_backward,
-    computed_in,
-    each,
-    movers,
-    refusing,
-    replaced,
-    was_computed,
-    with_error,
-)
+from ..memory import old_values, saved, views
+from . import kept
+from .kept import Computed, Ctx, Described, FunctionCtx, arranged, each
 
 _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
 """The attributes by which forward describes arrays.
@@ -77,9 +39,7 @@ _PASSED_ON = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiab
 They are dropped after forward, since an output among them would keep its own node alive.
 """
 
-_NOT_VARIABLE = "mark_non_differentiable only accepts variable arguments, but got {kind}"
-
-_PROPAGATE = Pullback(OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
+_PROPAGATE = Pullback(kept.OP, (), lambda: lambda xp, propagate, saved: propagate(), (), False, ())
 
 
 class Slot:
@@ -94,7 +54,7 @@ class Slot:
     __slots__ = ("computed", "elem", "original", "saved", "source")
 
     def __init__(
-        self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool = False
+        self, t: Tensor, source: Node | int | None, ctx: BackwardCFunction, computed: bool
     ) -> None:
         self.computed = computed
         self.elem = t._elem
@@ -112,8 +72,8 @@ class Slot:
         """The Tensor that was saved, or one of the same value and history."""
         node = ctx._node().pick(self.source) if isinstance(self.source, int) else self.source
         x = self.saved
-        if x.keeper is None and written_after(x.cell, ctx._seq):
-            raise modified(describe(self.elem.library, x.data, node), x.cell, ctx._seq)
+        if x.keeper is None and graph.written_after(x.cell, ctx._seq):
+            raise graph.modified(graph.describe(self.elem.library, x.data, node), x.cell, ctx._seq)
         t = self.original()
         if t is None or t._node is not node or t._array is not x.data:
             t = wrap_in(self.elem.run, self.elem.level, x.unpack())
@@ -153,23 +113,20 @@ class BackwardCFunction(FunctionCtx):
         "_start",
         "needs_input_grad",
     )
-    __module__ = PUBLIC
+    __module__ = kept.PUBLIC
     _forward_cls: Any = None  # the Function; None for a Definition
-    # the class of ctx of the generated operation on batches
-    _vmapped: type[BackwardCFunction] | None = None
     needs_input_grad: tuple[bool, ...]  # per argument of apply
     _rule: Any  # the Function or Definition
     # per argument of apply: its shape and Element if it is an array
     _arguments: list[tuple[tuple[int, ...], Element] | None]
     _edges: list[Node | None]  # per argument that is an array
-    # per output that is an array: its Element, shape and device
-    _outs: list[tuple[Element, tuple[int, ...], Any] | None]
+    _outs: list[Described | None]  # per output that is an array
     _slots: list[Slot | None] | None  # None once freed
     _gone: str  # the reason, then
     _computed: Computed | None  # the mark of computed values, while forward runs
     # the user's attributes, with the arrays in them that forward computed from its inputs
     _attributes: dict[str, list[weakref.ref[Any]]]
-    _movers: Sequence[Mover]  # inner levels that differentiate, if forward kept such an array
+    _movers: Sequence[kept.Mover]  # inner levels that differentiate, if forward kept such an array
     _run: Transformation | None  # the transformation it belongs to
     _level: int
     _start: int  # when forward began
@@ -188,13 +145,8 @@ class BackwardCFunction(FunctionCtx):
         if top is None:
             self._run, self._level, records = None, 1, False
         else:
-            elem = top._elem
-            self._run, self._level, self._library, mode = (
-                elem.run,
-                elem.level,
-                elem.library,
-                observe.gate.get(),
-            )
+            elem, mode = top._elem, observe.gate.get()
+            self._run, self._level, self._library = elem.run, elem.level, elem.library
             records = mode is True or mode.at(elem.run, elem.level)
         needs, edges, nodes = [], [], []
         arguments: list[tuple[tuple[int, ...], Element] | None] = []
@@ -202,22 +154,16 @@ class BackwardCFunction(FunctionCtx):
             node = None
             if isinstance(x, Tensor):
                 elem, shape = x._elem, x._array.shape
-                if elem.level == self._level:
+                if elem.level == self._level and x._node is not None and not x._node.hidden:
                     node = x._node
-                    if node is not None and node.hidden:
-                        node = None
-                elem = elem.base
-            elif isinstance(x, Layer):
-                elem, shape = x._elem.base, x.shape  # type: ignore[attr-defined]
+            elif is_array(x):
+                elem, shape = element_of(x), x.shape
             else:
-                library = library_of(x)
-                if library is None:
-                    needs.append(False)
-                    arguments.append(None)
-                    continue
-                elem, shape = library.element(x.dtype), x.shape
+                needs.append(False)
+                arguments.append(None)
+                continue
+            arguments.append((tuple(shape), elem.base))
             needs.append(node is not None)
-            arguments.append((tuple(shape), elem))
             if not records:
                 node = None
             elif node is not None:
@@ -227,13 +173,13 @@ class BackwardCFunction(FunctionCtx):
         self.needs_input_grad = tuple(needs)
         self._edges = edges if nodes else []
         self._next = tuple(nodes)
-        self._slots, self._gone, self._outs, self._outputs = [], FREED, [], {}
+        self._slots, self._gone, self._outs, self._outputs = [], graph.FREED, [], {}
         self._extra = self._ref = None
         self._attributes, self._movers = {}, ()
         if computed is None and nodes and rule._follows:
             computed = Computed(rule.__name__, (), self._next)
         self._computed = computed
-        self._seq = self._start = tick()
+        self._seq = self._start = graph.tick()
 
     def _node(self) -> CustomNode:
         """The node, made again if it is gone."""
@@ -253,7 +199,7 @@ class BackwardCFunction(FunctionCtx):
         return node
 
     def _hooks(self) -> NodeHooks:
-        self._extra = extra(self._node())
+        self._extra = graph.extra(self._node())
         return self._extra
 
     def _finish(
@@ -263,22 +209,20 @@ class BackwardCFunction(FunctionCtx):
 
         Returns them, and the ctx for outer levels if it is asked for.
         """
-        several = isinstance(output, tuple)
-        outs = output if several else (output,)
+        outs = each(output)
         inputs = {
             id(x) for x, argument in zip(flat, self._arguments, strict=True) if argument is not None
         }
-        constant = (
-            {id(x) for x in _arrays(self.non_differentiable, _NOT_VARIABLE)}
-            if self.non_differentiable
-            else ()
-        )
+        constant: set[int] = set()
+        if self.non_differentiable:
+            message = "mark_non_differentiable only accepts variable arguments, but got {kind}"
+            constant = {id(x) for x in _arrays(self.non_differentiable, message)}
         dirty = self._dirty(outs, inputs) if self.dirty_tensors else {}
-        self._seq = tick()
+        self._seq = graph.tick()
         results = [self._at_level(out, top) if is_array(out) else out for out in outs]
         node = None
         if self._next:
-            self._outs = [_like(t) if isinstance(t, Tensor) else None for t in results]
+            self._outs = [kept.described(t) if isinstance(t, Tensor) else None for t in results]
             self._ref = None  # what forward set on the node is in _extra
             node = self._node()
         for i, (out, t) in enumerate(zip(outs, results, strict=True)):
@@ -293,7 +237,7 @@ class BackwardCFunction(FunctionCtx):
                 ):
                     # not forward's own Tensor: another one on its memory
                     t = wrap_like(t, t._array, t, itself(t))
-                inside_function(t)
+                views.inside_function(t)
                 t._node = node.pick(i)
             elif (t._node is not None and t._history is not None) or (
                 id(out) in inputs and id(out) not in dirty
@@ -302,31 +246,19 @@ class BackwardCFunction(FunctionCtx):
             results[i] = t
         try:
             if node is not None:
-                self._keep(node, flat, outs, results, inputs - dirty.keys(), top)
-            left = self._at(outs, results) if asked else None
+                if self.to_save:
+                    self._save(outs, results, inputs - dirty.keys(), top)
+                if self._computed is not None:
+                    self._notice(flat, self._computed)
+                mode = observe.gate.get()
+                if mode is not True:
+                    mode.recorded(node, tuple(flat), tuple(results))
+            ctx = self._at(outs, results) if asked else None
         finally:  # the second run of a checkpoint may end here
             for name in _PASSED_ON:
                 self.__dict__.pop(name, None)
             self._computed = None
-        return (same_structure(output, results) if several else results[0]), left
-
-    def _keep(
-        self,
-        node: CustomNode,
-        flat: Sequence[Any],
-        outs: tuple[Any, ...],
-        results: list[Any],
-        inputs: set[int],
-        top: Tensor | None,
-    ) -> None:
-        """Keep what forward has saved, and report the node to observers."""
-        if self.to_save:
-            self._save(outs, results, inputs, top)
-        if self._computed is not None:
-            self._notice(flat, self._computed)
-        mode = observe.gate.get()
-        if mode is not True:
-            mode.recorded(node, tuple(flat), tuple(results))
+        return arranged(output, results), ctx
 
     def _at_level(self, x: Any, like: Tensor | None, whence: str = "forward") -> Tensor:
         """An array that the user's code made, as a Tensor of this level."""
@@ -334,11 +266,8 @@ class BackwardCFunction(FunctionCtx):
             return x if isinstance(x, Tensor) else wrap_new(x)
         if isinstance(x, Layer):
             x = given_back(x, self._level, f"{type(self).__name__}: {whence}")
-        return (
-            x
-            if isinstance(x, Tensor) and x._elem.level == self._level
-            else wrap_in(self._run, self._level, x)
-        )
+        own = isinstance(x, Tensor) and x._elem.level == self._level
+        return x if own else wrap_in(self._run, self._level, x)
 
     def _dirty(self, outs: tuple[Any, ...], inputs: set[int]) -> dict[int, Tensor]:
         """The Tensors that forward has modified, by id."""
@@ -363,22 +292,22 @@ class BackwardCFunction(FunctionCtx):
                 )
         for t in dirty.values():
             place = Location(t)
-            if is_part(t):
-                permit(t, place, recording_at(t), bool(self._next))
-            written(t, place)
+            if views.is_part(t):
+                views.permit(t, place, recording_at(t), bool(self._next))
+            views.written(t, place)
         return dirty
 
     def _rebase(self, t: Tensor, own: CustomNode, number: int) -> None:
         """Make a modified input an output of the node."""
-        if type(t._node) is AccumulateGrad:
-            outside = "" if is_argument(t) else ", or under `with multigrad.no_grad():`"
+        if type(t._node) is graph.AccumulateGrad:
+            outside = "" if views.is_argument(t) else ", or under `with multigrad.no_grad():`"
             raise GradientError(
                 "a leaf Variable that requires grad has been used in an in-place operation. "
                 f"Apply the Function to a copy, x.clone(){outside}."
             )
         node = own.pick(number)
-        if not is_part(t):
-            move_retained(t._node, node)
+        if not views.is_part(t):
+            views.move_retained(t._node, node)
             t._node = node
             return
         if len(self._outs) > 1:
@@ -389,14 +318,14 @@ class BackwardCFunction(FunctionCtx):
             )
         value = wrap_at(t, t._array)
         value._node = node
-        rebase(t, value)
+        views.rebase(t, value)
 
     # Saved values
 
     def _save(
         self, outs: tuple[Any, ...], results: list[Any], inputs: set[int], top: Tensor | None
     ) -> None:
-        made = {
+        numbers = {
             id(out): i
             for i, out in enumerate(outs)
             if isinstance(results[i], Tensor) and id(out) not in inputs
@@ -404,27 +333,20 @@ class BackwardCFunction(FunctionCtx):
         message = "save_for_backward can only save variables, but argument {i} is of type {kind}"
         slots: list[Slot | None] = []
         for x in _arrays(self.to_save, message, none=True):
-            number = made.get(id(x))
             if x is None:
                 slots.append(None)
                 continue
-            t = (
-                results[number]
-                if number is not None
-                else x
-                if isinstance(x, Tensor) and x._level < self._level
-                else self._at_level(x, top)
-            )
+            number = numbers.get(id(x))
+            computed = False
+            if number is not None:
+                t = results[number]
+            else:
+                inner = isinstance(x, Tensor) and x._level < self._level
+                t = x if inner else self._at_level(x, top)
+                computed = id(x) not in inputs and kept.was_computed(x, self._computed)
             t._check()
-            own = number is not None and t._history is not None
-            slots.append(
-                Slot(
-                    t,
-                    number if own else t._history,
-                    self,
-                    number is None and id(x) not in inputs and was_computed(x, self._computed),
-                )
-            )
+            recorded = number is not None and t._history is not None
+            slots.append(Slot(t, number if recorded else t._history, self, computed))
         self._slots = slots
 
     def _notice(self, flat: Sequence[Any], forward: Computed) -> None:
@@ -432,17 +354,19 @@ class BackwardCFunction(FunctionCtx):
 
         Note also the inner levels that would need their history.
         """
+        inputs = {id(x) for x in flat}
         for name, value in self.__dict__.items():
-            if name not in _PASSED_ON and isinstance(value, (Layer, *CONTAINERS)):
-                known = {id(x) for x in flat}
-                arrays = [weakref.ref(x) for x in computed_in(value, forward) if id(x) not in known]
+            if name not in _PASSED_ON:
+                arrays = [
+                    weakref.ref(x) for x in kept.computed_in(value, forward) if id(x) not in inputs
+                ]
                 if arrays:
                     self._attributes[name] = arrays
         if self._run is not None and (
             self._attributes
             or any(slot is not None and slot.computed for slot in self._slots or ())
         ):
-            self._movers = movers(flat, self._level)
+            self._movers = kept.movers(flat, self._level)
 
     def _refusing(self, x: Any) -> Any:
         """An array that forward computed from its inputs, as backward gets it.
@@ -457,32 +381,31 @@ class BackwardCFunction(FunctionCtx):
         x._check()
         own = isinstance(x, Tensor) and x._level == self._level
         name = self._rule.__name__
-        value = refusing(x._array if own else x, self._movers, name)
+        value = kept.refusing(x._array if own else x, self._movers, name)
         if not records and not own:
             return value
         t = wrap(strip(value)) if self._run is None else wrap_in(self._run, self._level, value)
-        return with_error(t, self._next, TWICE.format(name)) if records else t
+        return kept.with_error(t, self._next, kept.TWICE.format(name)) if records else t
 
-    def _called(self, given: Sequence[Any]) -> Any:
+    def _called(self, grads: Sequence[Any]) -> Any:
         """Call the user's backward, with the noted arrays among the attributes replaced.
 
         `_notice` has noted them, and `_refusing` makes the replacements.
         """
-        if not self._attributes:
-            return BackwardCFunction.apply(self, *given)
-        before = {}
+        attributes, exchanged = self.__dict__, {}
         for name, refs in self._attributes.items():
-            known = {id(x): self._refusing(x) for ref in refs if (x := ref()) is not None}
-            if name in self.__dict__ and any(id(x) != key for key, x in known.items()):
-                value = self.__dict__[name]
-                before[name] = value, replaced(value, known)
-                self.__dict__[name] = before[name][1]
+            arrays = [x for ref in refs if (x := ref()) is not None]
+            replacements = {id(x): self._refusing(x) for x in arrays}
+            if name in attributes and any(replacements[id(x)] is not x for x in arrays):
+                value = attributes[name]
+                exchanged[name] = value, kept.replaced(value, replacements)
+                attributes[name] = exchanged[name][1]
         try:
-            return BackwardCFunction.apply(self, *given)
+            return BackwardCFunction.apply(self, *grads)
         finally:
-            for name, (value, shown) in before.items():
-                if self.__dict__.get(name) is shown:
-                    self.__dict__[name] = value
+            for name, (value, replacement) in exchanged.items():
+                if attributes.get(name) is replacement:
+                    attributes[name] = value
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]
@@ -514,7 +437,7 @@ class BackwardCFunction(FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[saved.SavedTensor, ...]:
         """The arrays of save_for_backward, as objects that take hooks."""
         if self._slots is None:
-            raise GradientError(FREED)
+            raise GradientError(graph.FREED)
         return tuple(saved.SavedTensor(partial(self._pack, slot)) for slot in self._slots)
 
     def _pack(self, slot: Slot | None, hooks: Any) -> None:
@@ -526,7 +449,7 @@ class BackwardCFunction(FunctionCtx):
         if self._slots is None:
             raise GradientError(
                 "Calling register_hooks on a saved tensor after it has been freed. "
-                + FREED[FREED.index("Saved") :]
+                + graph.FREED[graph.FREED.index("Saved") :]
             )
         slot.saved = saved.by_hooks(hooks, slot.saved, lambda: alias(slot.unpack(self)))
 
@@ -543,9 +466,8 @@ class BackwardCFunction(FunctionCtx):
     @property
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's notes about this node."""
-        node = self._node()
-        self._extra = extra(node)  # the node may be made again
-        return node.metadata
+        self._hooks()  # the node may be made again
+        return self._node().metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after backward.
@@ -567,27 +489,34 @@ class BackwardCFunction(FunctionCtx):
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One entry for each argument that is an array."""
-        return tuple((None, 0) if node is None else edge(node) for node in self._edges)
+        return tuple((None, 0) if node is None else graph.edge(node) for node in self._edges)
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward."""
-        return call_backward(self._rule, self, grads)
+        return kept.call_backward(self._rule, self, grads)
 
     def apply_jvp(self, *tangents: Any) -> Any:
         """Call the user's jvp."""
         return self._rule.jvp(self, *tangents)
 
+    @property
+    def _mode(self) -> Switch:
+        """The grad mode of this level in backward: inner levels may be differentiating the pass."""
+        if self._run is None:
+            return BASE
+        return self._run.grad_mode if self._level == self._run.own_level else self._run.inner
+
     def _propagate(self, g: tuple[Any, ...], p: Pass) -> tuple[Any, ...]:
         like = p.like
-        given = [self._given(i, x, like) for i, x in enumerate(g)]
+        cotangents = [self._cotangent(i, x, like) for i, x in enumerate(g)]
         # above this level: gradients of a transformation
-        reach = max((x._level for x in given if isinstance(x, Layer)), default=0)
-        mode = mode_in_backward(self._run, self._level)
+        reach = max((x._level for x in cotangents if isinstance(x, Layer)), default=0)
+        mode = self._mode
         if p.create_graph or (self._run is None and not grad_mode.recording()):
-            output = as_guest("backward", mode, self._called, given)
+            output = as_guest("backward", mode, self._called, cotangents)
         else:
             with grad_mode.switched_off(mode):
-                output = as_guest("backward", mode, self._called, given)
+                output = as_guest("backward", mode, self._called, cotangents)
         results = each(output)
         expected = len(self._arguments)
         if len(results) > expected and all(x is None for x in results[expected:]):
@@ -621,18 +550,14 @@ class BackwardCFunction(FunctionCtx):
             self._slots = None
         return tuple(grads)
 
-    def _given(self, i: int, x: Any, like: Tensor) -> Any:
+    def _cotangent(self, i: int, x: Any, like: Tensor) -> Any:
         """The gradient of an output as backward gets it."""
         if x is None:
             if (out := self._outs[i]) is None or not self.materialize_grads:
                 return None
-            elem, shape, device = out
-            return wrap_at(like, elem.library.xp.zeros(shape, dtype=elem.dtype, device=device))
-        return (
-            x
-            if _stays(x, self._level) or (isinstance(x, Tensor) and x._level == self._level)
-            else wrap_at(like, x)
-        )
+            return wrap_at(like, out.zeros())
+        own = isinstance(x, Tensor) and x._level == self._level
+        return x if own or _stays(x, self._level) else wrap_at(like, x)
 
     def _conformed(
         self, x: Any, number: int, shape: tuple[int, ...], elem: Element, p: Pass, reach: int
@@ -641,14 +566,11 @@ class BackwardCFunction(FunctionCtx):
         # backward may have computed with arrays made where another transformation runs
         x = peeled(x, self._level)
         above = _stays(x, self._level) and x._level <= reach
-        t = (
-            x
-            if above or (type(x) is Tensor and x._elem.run is None and self._run is None)
-            else self._at_level(x, p.like, "backward")
-        )
+        base = type(x) is Tensor and x._elem.run is None and self._run is None
+        t = x if above or base else self._at_level(x, p.like, "backward")
         t._check()
-        given = tuple(t.shape)
-        if t._elem.base is not elem or given != shape:
+        dims = tuple(t.shape)
+        if t._elem.base is not elem or dims != shape:
             if t._elem.library is not elem.library:
                 raise mixed(
                     f"the gradient {number} of {type(self).__name__}", elem.library, t._elem.library
@@ -658,18 +580,18 @@ class BackwardCFunction(FunctionCtx):
                     f"Function {type(self).__name__} returned a complex gradient at index "
                     f"{number} for a real input. Return its real part."
                 )
-            if len(given) < len(shape) or any(
-                n != 1 and n != m for n, m in zip(reversed(shape), reversed(given), strict=False)
+            if len(dims) < len(shape) or any(
+                n != 1 and n != m for n, m in zip(reversed(shape), reversed(dims), strict=False)
             ):
                 raise GradientError(
                     f"Function {type(self).__name__} returned an invalid gradient at index "
-                    f"{number} - got {list(given)} but expected shape compatible with "
+                    f"{number} - got {list(dims)} but expected shape compatible with "
                     f"{list(shape)}"
                 )
             t = conform_gradient(elem.library.bound, t, shape, elem.dtype)
-        return (
-            t if p.create_graph else _without_tensors(t, self._level) if above else strip(t._array)
-        )
+        if p.create_graph:
+            return t
+        return _without_tensors(t, self._level) if above else strip(t._array)
 
 
 def _without_tensors(x: Any, level: int) -> Any:
@@ -692,26 +614,15 @@ def _stays(x: Any, level: int) -> bool:
     return isinstance(x, Layer) and not isinstance(x, Tensor) and x._level > level
 
 
-def _like(t: Tensor) -> tuple[Element, tuple[int, ...], Any]:
-    elem, x = t._elem, t._array
-    return (
-        elem,
-        tuple(x.shape),
-        elem.library.device(elem.library.xp, innermost(x) if elem.layered else x),
-    )
-
-
-def _arrays(given: Any, message: str, none: bool = False) -> Sequence[Any]:
+def _arrays(arguments: Any, message: str, none: bool = False) -> Sequence[Any]:
     """The arguments of a method of ctx; raises if one is not an array."""
-    for i, x in enumerate(given or ()):
+    for i, x in enumerate(arguments or ()):
         if not is_array(x) and not (none and x is None):
             raise (TypeError if none else GradientError)(message.format(i=i, kind=type(x).__name__))
-    return given or ()
+    return arguments or ()
 
 
-def given_back(
-    x: Any, most: int, whence: str, call: str = "Tensor that it comes from as an argument of apply"
-) -> Any:
+def given_back(x: Any, most: int, whence: str) -> Any:
     """An array that the user's code returned, as a value of level `most` or lower.
 
     If the code met arrays that it made inside of other transformations, `x` may have layers of
@@ -723,16 +634,6 @@ def given_back(
     if isinstance(x, Layer) and x._level > most:
         raise GradientError(
             f"{whence} returned a value of a running transformation that it was not given. Pass "
-            f"the {call}."
+            "the Tensor that it comes from as an argument of apply."
         )
     return x
-
-
-def mode_in_backward(run: Transformation | None, level: int) -> Switch:
-    """The grad mode of one level only.
-
-    Inner levels may be differentiating this pass.
-    """
-    if run is None:
-        return BASE
-    return run.grad_mode if level == run.own_level else run.inner

@@ -13,18 +13,19 @@ rule. Two things are specific to these functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import tree
 from ..core import grad_mode
-from ..core.element import Element, is_array
-from ..core.level import BASE, Layer, Transformation, innermost, own_switch
+from ..core.element import is_array
+from ..core.level import BASE, Layer, Transformation, own_switch
 from ..core.tensor import Tensor, element_of, wrap
 from ..dispatch.general import recording_at
 from ..errors import GradientError
 from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
 from .definition import Definition
+from .kept import Described, described, layers_in
 
 Function = Callable[..., Any]
 
@@ -37,26 +38,27 @@ class RuleDefinition(Definition):
     rule        the function, a custom_vjp or custom_jvp
     arguments   all arguments of the call, with None for those that the rule differentiates
     structure   the structure of the tuple of the differentiated arguments
-    leaves      the leaves of the differentiated arguments, with None for arrays
-    like        for each of these leaves (shape, Element) if it is an array, else None
+    leaves      the leaves of the differentiated arguments
+    constants   these leaves, with None for arrays
+    like        for each of these leaves its Described if it is an array, else None
     top         the highest level among them
     linked      whether one of them has a history or a tangent, at any level
     wanted      whether a derivative may be wanted, that is, whether such a level records
     modes       the grad modes that matter to the function, and their values
     output      the structure of the output
-    outs        for each leaf of the output a function that makes zeros like it if it is an array,
-                else None
+    outs        for each leaf of the output its Described if it is an array, else None
+    smooth      which leaves of the output are floating arrays
     residual    the structure of the residuals
-    kept        for each leaf of the residuals its index among the saved arrays, or (value,) if it
+    residuals   for each leaf of the residuals its index among the saved arrays, or (value,) if it
                 is not an array
     computed    which leaves of the residuals are outputs of the operation
     """
 
     output: tree.Structure
-    outs: list[Callable[[], Any] | None]
+    outs: list[Described | None]
     smooth: list[int]
     residual: tree.Structure
-    kept: list[int | tuple[Any]]
+    residuals: list[int | tuple[Any]]
     computed: list[int]
 
     def __init__(self, rule: Any, args: tuple[Any, ...]) -> None:
@@ -67,27 +69,19 @@ class RuleDefinition(Definition):
         self.arguments = [a if i in fixed else None for i, a in enumerate(args)]
         self.places = [i for i in range(len(args)) if i not in fixed]
         self.fixed = [args[i] for i in fixed]
-        given, self.structure = tree.flattened(tuple(args[i] for i in self.places))
-        layers = [layer for x in given for layer in _layers_in(x)]
+        self.leaves, self.structure = tree.flattened(tuple(args[i] for i in self.places))
+        layers = [layer for x in self.leaves for layer in layers_in(x)]
         self.linked = any(map(_linked, layers))
         if not self.linked:
             return
-        self.given = given
-        self.like = [(tuple(x.shape), element_of(x)) if is_array(x) else None for x in given]
-        self.leaves = [
-            None if like is not None else x for x, like in zip(given, self.like, strict=True)
-        ]
+        self.like = [described(x) if is_array(x) else None for x in self.leaves]
+        self.constants = [None if is_array(x) else x for x in self.leaves]
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
         runs = {layer._run for layer in layers if isinstance(layer, Tensor)}
         modes = {run.grad_mode for run in runs if run is not None} | {BASE, own_switch()}
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
-
-    def handed_over(self) -> list[Any]:
-        """Return the leaves of the arguments, and drop this object's references to them."""
-        given, self.given = self.given, []
-        return given
 
     def primals(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The differentiated arguments, made from their leaves as an operation gets them."""
@@ -105,7 +99,8 @@ class RuleDefinition(Definition):
         """The leaves of the arguments, with `arrays` in the places of arrays."""
         it = iter(arrays)
         return [
-            x if like is None else next(it) for x, like in zip(self.leaves, self.like, strict=True)
+            x if like is None else next(it)
+            for x, like in zip(self.constants, self.like, strict=True)
         ]
 
     def call(self, function: Function, leaves: Sequence[Any]) -> Any:
@@ -121,12 +116,12 @@ class RuleDefinition(Definition):
     def returned(self, output: Any) -> list[Any]:
         """Store the structure of the output. Returns its leaves."""
         outs, self.output = tree.flattened(output)
-        self.outs = [_zeros_like(x) if is_array(x) else None for x in outs]
-        self.smooth = [i for i, x in enumerate(outs) if is_array(x) and element_of(x).floating]
+        self.outs = [described(x) if is_array(x) else None for x in outs]
+        self.smooth = [i for i, x in enumerate(self.outs) if x is not None and x.elem.floating]
         return outs
 
     def refuse_captured(self, output: Any) -> None:
-        if any(_moves(layer) for x in tree.leaves(output) for layer in _layers_in(x)):
+        if any(_moves(layer) for x in tree.leaves(output) for layer in layers_in(x)):
             raise GradientError(
                 f"{self.rule.name} depends on a Tensor that requires grad, or on one of a "
                 "running transformation, that is not among the arguments which its rule "
@@ -134,42 +129,40 @@ class RuleDefinition(Definition):
                 "detach() it."
             )
 
-    def zeros(self) -> list[Any]:
-        """Zeros for each leaf of the output, as Tensors; None for a leaf that is not an array."""
-        return [None if make is None else make() for make in self.outs]
-
-    def fitted(self, structure: tree.Structure, given: Any, what: str, shown: str) -> list[Any]:
+    def fitted(self, structure: tree.Structure, x: Any, what: str, expected: str) -> list[Any]:
         try:
-            return tree.fitted(structure, given, partial=True)
+            return tree.fitted(structure, x, partial=True)
         except ValueError as error:
-            raise ValueError(f"{self.rule.name}: {what} must return {shown}: {error}") from None
+            raise ValueError(f"{self.rule.name}: {what} must return {expected}: {error}") from None
 
-    def conformed(self, i: int, g: Any, shape: tuple[int, ...], elem: Element, what: str) -> Any:
+    def conformed(self, i: int, g: Any, like: Described | None, what: str) -> Any:
         """A derivative that a rule returned, converted to the dtype of its argument or output.
 
+        None, which means zero, remains, and so it is if the argument or output has no derivative.
         Raises if the shape is wrong.
         """
+        if g is None or like is None or not like.elem.floating:
+            return None
+        elem, what = like.elem, f"{self.rule.name}: {what} {i}"
         if not is_array(g):
             raise TypeError(
-                f"{self.rule.name}: {what} {i} is of type {type(g).__name__}, expected an array "
-                f"of shape {shape} or None"
+                f"{what} is of type {type(g).__name__}, expected an array of shape {like.shape} or "
+                "None"
             )
-        given = element_of(g)
-        if given.library is not elem.library:
+        actual = element_of(g)
+        if actual.library is not elem.library:
             raise TypeError(
-                f"{self.rule.name}: {what} {i} is an array of {given.library.name!r}, expected one "
-                f"of {elem.library.name!r}"
+                f"{what} is an array of {actual.library.name!r}, expected one of "
+                f"{elem.library.name!r}"
             )
-        if tuple(g.shape) != shape:
-            raise ValueError(
-                f"{self.rule.name}: {what} {i} is of shape {tuple(g.shape)}, expected {shape}"
-            )
-        if given is elem:
+        if tuple(g.shape) != like.shape:
+            raise ValueError(f"{what} is of shape {tuple(g.shape)}, expected {like.shape}")
+        if actual is elem:
             return g
-        if given.complex and not elem.complex:
+        if actual.complex and not elem.complex:
             raise TypeError(
-                f"{self.rule.name}: {what} {i} is of dtype {given.dtype}, expected the real "
-                f"dtype {elem.dtype}. Return its real part."
+                f"{what} is of dtype {actual.dtype}, expected the real dtype {elem.dtype}. Return "
+                "its real part."
             )
         return (elem.library.bound if isinstance(g, Layer) else elem.library.xp).astype(
             g, elem.dtype
@@ -184,35 +177,39 @@ class VjpDefinition(RuleDefinition):
         inputs = _constants(leaves)
         if not self.wanted:
             return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
-        output, residuals = self._run_fwd(inputs)
+        pair = self.call(self.rule.fwd, inputs)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(
+                f"{self.rule.name}: fwd must return a tuple (output, residuals), but it "
+                f"returned {tree.shown(pair)}"
+            )
+        output, residuals = pair
         outs = _own(self.returned(output), inputs, leaves)
         parts, self.residual = tree.flattened(residuals)
         parts = _own(parts, inputs, leaves)
-        known = {id(x) for x in (*leaves, *outs)}
+        others = {id(x) for x in (*leaves, *outs)}
         self.computed = [
             i
             for i, x in enumerate(parts)
-            if id(x) not in known and is_array(x) and element_of(x).floating
+            if id(x) not in others and is_array(x) and element_of(x).floating
         ]
         saved = [x for x in leaves if is_array(x)] if self.computed else []
-        self.kept = []
+        self.residuals = []
         for x in parts:
             if is_array(x):
-                self.kept.append(len(saved))
+                self.residuals.append(len(saved))
                 saved.append(x)
             else:
-                self.kept.append((x,))
+                self.residuals.append((x,))
         ctx.to_save = ctx.saved_for_forward = saved
         return (*outs, *(parts[i] for i in self.computed))
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
         n = len(self.outs)
-        results: list[Any] = [None] * len(self.leaves)
+        results: list[Any] = [None] * len(self.like)
         if any(g is not None for g in grads[:n]) or all(g is None for g in grads[n:]):
-            results = self._pulled(
-                saved, [z if g is None else g for g, z in zip(grads, self.zeros(), strict=False)]
-            )
+            results = self._pulled(saved, dict(enumerate(grads[:n])))
         asked = [i for i, g in enumerate(grads[n:]) if g is not None]
         wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
         if asked and wanted:
@@ -225,51 +222,30 @@ class VjpDefinition(RuleDefinition):
     def jvp(self, ctx: Any, *tangents: Any) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
         moving = [i for i, t in enumerate(tangents) if t is not None]
-        zeros = self.zeros()
-        moved: list[Any] = [None] * len(zeros)
-        used: list[int] = []
-
-        def transposed(cotangents: list[Any]) -> list[Any]:
-            given = dict(zip(self.smooth, cotangents, strict=True))
-            pulled = self._pulled(saved, [given.get(i, z) for i, z in enumerate(zeros)])
-            used[:] = [i for i in moving if pulled[i] is not None]
-            return [pulled[i] for i in used]
-
+        pushed: dict[int, Any] = {}
         if self.smooth:
-            _, pushforward = _vjp(transposed, [zeros[i] for i in self.smooth])
-            for i, t in zip(
-                self.smooth, _fresh(pushforward([tangents[i] for i in used])), strict=True
-            ):
-                moved[i] = t
+            pushed = _transposed(
+                lambda cotangents: self._pulled(saved, cotangents),
+                {i: wrap(self.outs[i].zeros()) for i in self.smooth},  # type: ignore[union-attr]
+                {i: tangents[i] for i in moving},
+            )
+        outputs = [pushed.get(i) for i in range(len(self.outs))]
         if not self.computed or ctx._level == self.top:  # nothing sees them
-            return (*moved, *(None for _ in self.computed))
+            return (*outputs, *(None for _ in self.computed))
         args = self.filled(saved)
         function = self._residuals(args, moving, range(len(self.computed)))
         run = Transformation("jvp")
-        outs, pushed = jvp(
+        outs, moved = jvp(
             lambda values: within(function(values), run),
             [args[i] for i in moving],
             [tangents[i] for i in moving],
             run,
         )
-        return (
-            *moved,
-            *_fresh(
-                [
-                    zeros_like(x) if t is None else t
-                    for x, t in zip(reversed(outs), reversed(pushed), strict=True)
-                ]
-            ),
-        )
-
-    def _run_fwd(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
-        pair = self.call(self.rule.fwd, leaves)
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(
-                f"{self.rule.name}: fwd must return a tuple (output, residuals), but it "
-                f"returned {tree.shown(pair)}"
-            )
-        return pair
+        last_first = [
+            zeros_like(x) if t is None else t
+            for x, t in zip(reversed(outs), reversed(moved), strict=True)
+        ]
+        return (*outputs, *_fresh(last_first))
 
     def _residuals(
         self, args: Sequence[Any], places: Sequence[int], which: Sequence[int]
@@ -285,16 +261,20 @@ class VjpDefinition(RuleDefinition):
 
         return function
 
-    def _pulled(self, saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The gradients that bwd makes from these cotangents, by leaf of the arguments.
+    def _pulled(self, saved: Sequence[Any], cotangents: dict[int, Any]) -> list[Any]:
+        """The gradients that bwd makes from the cotangents of these leaves of the output.
 
-        None means zero.
+        There is one for each leaf of the arguments; None means zero.
         """
         rule = self.rule
         residuals = tree.built(
-            self.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in self.kept]
+            self.residual, [k[0] if isinstance(k, tuple) else saved[k] for k in self.residuals]
         )
-        grads = rule.bwd(*self.fixed, residuals, tree.built(self.output, cotangents))
+        full = [
+            cotangents.get(i) if cotangents.get(i) is not None or x is None else wrap(x.zeros())
+            for i, x in enumerate(self.outs)
+        ]
+        grads = rule.bwd(*self.fixed, residuals, tree.built(self.output, full))
         n = len(self.places)
         if not isinstance(grads, (tuple, list)) or len(grads) != n:
             raise ValueError(
@@ -308,9 +288,7 @@ class VjpDefinition(RuleDefinition):
             "gradients in the structure of the arguments, or None for zero",
         )
         return [
-            None
-            if g is None or like is None or not like[1].floating
-            else self.conformed(i, g, *like, "the gradient that bwd returned for leaf")
+            self.conformed(i, g, like, "the gradient that bwd returned for leaf")
             for i, (g, like) in enumerate(zip(grads, self.like, strict=True))
         ]
 
@@ -325,17 +303,11 @@ class JvpDefinition(RuleDefinition):
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         args = self.filled(ctx.saved_tensors)
-        wanted = [i for i, need in enumerate(ctx.needs_input_grad) if need]
-        used: list[int] = []
-
-        def transposed(tangents: list[Any]) -> list[Any]:
-            given = dict(zip(wanted, tangents, strict=True))
-            moved = self._pushed(args, [given.get(i) for i in range(len(args))])
-            used[:] = [i for i in self.smooth if moved[i] is not None]
-            return [moved[i] for i in used]
-
-        _, pullback = _vjp(transposed, [zeros_like(args[i]) for i in wanted])
-        results = dict(zip(wanted, _fresh(pullback([grads[i] for i in used])), strict=True))
+        results = _transposed(
+            lambda tangents: self._pushed(args, [tangents.get(i) for i in range(len(args))]),
+            {i: zeros_like(args[i]) for i, need in enumerate(ctx.needs_input_grad) if need},
+            {i: grads[i] for i in self.smooth},
+        )
         return tuple(results.get(i) for i in range(len(args)))
 
     def jvp(self, ctx: Any, *tangents: Any) -> tuple[Any, ...]:
@@ -344,11 +316,11 @@ class JvpDefinition(RuleDefinition):
     def _pushed(self, args: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """The tangents of the output that the rule makes, by leaf; None for zero."""
         rule = self.rule
-        given = [
-            zeros_like(x) if t is None and like is not None and like[1].floating else t
+        full = [
+            zeros_like(x) if t is None and like is not None and like.elem.floating else t
             for x, t, like in zip(args, tangents, self.like, strict=True)
         ]
-        pair = rule.jvp(*self.fixed, self.primals(args), self.primals(given))
+        pair = rule.jvp(*self.fixed, self.primals(args), self.primals(full))
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(
                 f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned "
@@ -357,23 +329,36 @@ class JvpDefinition(RuleDefinition):
         self.fitted(
             self.output, pair[0], "the jvp", "an output in the structure of that of the function"
         )
-        moved = self.fitted(
+        results = self.fitted(
             self.output,
             pair[1],
             "the jvp",
             "tangents in the structure of the output, or None for zero",
         )
-        checked: list[Any] = [None] * len(moved)
-        for i, z in enumerate(self.zeros()):
-            if i in self.smooth and moved[i] is not None:
-                checked[i] = self.conformed(
-                    i,
-                    moved[i],
-                    tuple(z.shape),
-                    element_of(z),
-                    "the tangent that the jvp returned for leaf",
-                )
-        return checked
+        return [
+            self.conformed(i, t, like, "the tangent that the jvp returned for leaf")
+            for i, (t, like) in enumerate(zip(results, self.outs, strict=True))
+        ]
+
+
+def _transposed(
+    linear: Callable[[dict[int, Any]], list[Any]],
+    zeros: dict[int, Any],
+    cotangents: dict[int, Any],
+) -> dict[int, Any]:
+    """The transpose of a linear function, at these cotangents of its results.
+
+    linear  takes values by number, as `zeros` has them, and returns a list with None for zero
+    """
+    used: list[int] = []
+
+    def listed(values: list[Any]) -> list[Any]:
+        results = linear(dict(zip(zeros, values, strict=True)))
+        used[:] = [i for i in cotangents if results[i] is not None]
+        return [results[i] for i in used]
+
+    _, pullback = _vjp(listed, list(zeros.values()))
+    return dict(zip(zeros, _fresh(pullback([cotangents[i] for i in used])), strict=True))
 
 
 def _vjp(
@@ -392,20 +377,6 @@ def _constants(leaves: Sequence[Any]) -> list[Any]:
     return [x.detach() if isinstance(x, Layer) else x for x in leaves]  # type: ignore[attr-defined]
 
 
-def _zeros_like(x: Any) -> Callable[[], Any]:
-    """A function that makes zeros like an array, without holding it."""
-    elem, shape = element_of(x), tuple(x.shape)
-    library = elem.library
-    device = library.device(library.xp, innermost(x))
-    return lambda: wrap(library.xp.zeros(shape, dtype=elem.dtype, device=device))
-
-
-def _layers_in(x: Any) -> Iterator[Layer]:
-    while isinstance(x, Layer):
-        yield x
-        x = x._array
-
-
 def _linked(layer: Layer) -> bool:
     """Whether this layer itself has a history or a tangent."""
     return layer._node is not None if isinstance(layer, Tensor) else layer._moves()
@@ -421,9 +392,9 @@ def _own(values: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) ->
 
     No Tensor occurs twice.
     """
-    known = {id(a): b for a, b in zip(inputs, leaves, strict=True) if is_array(a)}
+    arguments = {id(a): b for a, b in zip(inputs, leaves, strict=True) if is_array(a)}
     distinct: list[Any] = []
     for x in values:
-        x = known.get(id(x), x)
+        x = arguments.get(id(x), x)
         distinct.append(x.detach() if isinstance(x, Layer) and any(x is y for y in distinct) else x)  # type: ignore[attr-defined]
     return distinct

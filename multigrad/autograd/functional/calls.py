@@ -83,11 +83,11 @@ def checked_vector(
             if several
             else "The given v should contain a single Tensor."
         )
-    for i, (given, t) in enumerate(zip(vectors, like, strict=True)):
-        if tuple(given.shape) != tuple(t.shape):
+    for i, (vector, t) in enumerate(zip(vectors, like, strict=True)):
+        if tuple(vector.shape) != tuple(t.shape):
             raise GradientError(
                 f"{f'Entry {i} in ' if several else ''}v has invalid size: should be "
-                f"{tuple(t.shape)} but got {tuple(given.shape)}."
+                f"{tuple(t.shape)} but got {tuple(vector.shape)}."
             )
     return fresh(vectors, create_graph, leaves=False)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
-from typing import Any, NoReturn
+from typing import Any
 
 from ...backward.gradients import NOT_SCALAR, grad, owned
 from ...core.grad_mode import enable_grad
@@ -16,23 +16,8 @@ from ...layers import transforming
 from ...layers.batched import batch, examples
 from ...layers.dual import check_tangent
 from ...tracebacks import entry
-from .calls import (
-    OF_JACOBIAN,
-    OUTPUTS,
-    Grads,
-    Tensors,
-    alone,
-    as_tensors,
-    call,
-    check_scalar,
-    fill,
-    finish,
-    fresh,
-    gradients,
-    require,
-    unpack,
-    zero_tensor,
-)
+from . import calls
+from .calls import Grads, Tensors
 
 
 @entry
@@ -68,9 +53,9 @@ def jacobian(
         _check_forward(create_graph, strict, vectorize)
         return _by_tangents(func, inputs)
     with enable_grad():
-        several_in, inputs = as_tensors(inputs, "inputs", "jacobian")
-        inputs = fresh(inputs, create_graph, leaves=True)
-        several_out, outputs = call(func, inputs, "jacobian", strict)
+        several_in, inputs = calls.as_tensors(inputs, "inputs", "jacobian")
+        inputs = calls.fresh(inputs, create_graph, leaves=True)
+        several_out, outputs = calls.call(func, inputs, "jacobian", strict)
         if vectorize and strict:
             raise GradientError(
                 "multigrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` "
@@ -78,26 +63,38 @@ def jacobian(
                 "`vectorize=False`."
             )
         if vectorize:
-            rows = _by_batch(outputs, inputs, create_graph)
+            stacked = _by_batch(outputs, inputs, create_graph)
         else:
-            rows = tuple(
-                _by_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)
+            stacked = (
+                _by_rows(i, out, inputs, create_graph, strict)
+                for i, out in enumerate(outputs)
+                if _differentiated(out)
             )
-        return unpack(tuple(finish(row, several_in, create_graph) for row in rows), several_out)
+        rows = []
+        for out in outputs:
+            shapes = [(*out.shape, *t.shape) for t in inputs]
+            grads = next(stacked) if _differentiated(out) else (None,) * len(inputs)
+            row = tuple(
+                calls.zero_tensor(t, shape)
+                if g is None
+                else g.__array_namespace__().reshape(g, shape)
+                for t, g, shape in zip(inputs, grads, shapes, strict=True)
+            )
+            rows.append(calls.finish(row, several_in, create_graph))
+        return calls.unpack(tuple(rows), several_out)
 
 
 def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
-    def refuse(option: str, kind: type[Exception]) -> NoReturn:
-        raise kind(
-            f"multigrad.autograd.functional.jacobian: `{option}=True` and "
-            '`strategy="forward-mode"` are not supported together (yet). Please either set '
-            f'`{option}=False` or `strategy="reverse-mode"`.'
-        )
-
-    if create_graph:
-        refuse("create_graph", NotImplementedError)
-    if strict:
-        refuse("strict", GradientError)
+    for option, value, error in (
+        ("create_graph", create_graph, NotImplementedError),
+        ("strict", strict, GradientError),
+    ):
+        if value:
+            raise error(
+                f"multigrad.autograd.functional.jacobian: `{option}=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                f'`{option}=False` or `strategy="reverse-mode"`.'
+            )
     if not vectorize:
         raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
@@ -116,20 +113,20 @@ def _basis(t: Tensor) -> Iterator[Any]:
         yield xp.astype(places == k, t.dtype)
 
 
-def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
-    """The Jacobians of output number i with respect to each input.
+def _differentiated(out: Tensor) -> bool:
+    return out.requires_grad and _size(out) > 0
 
-    There is a backward pass for each element of the output.
+
+def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Grads:
+    """The gradients of each element of output number i with respect to each input, stacked.
+
+    There is a backward pass for each element.
     """
-    shapes = [tuple(out.shape) + tuple(t.shape) for t in inputs]
-    if not out.requires_grad or out.size == 0:
-        return tuple(zero_tensor(t, shape) for t, shape in zip(inputs, shapes, strict=True))
     if out._elem.complex:
         raise GradientError(f"{NOT_SCALAR.replace('scalar', 'real scalar')} but got {out.dtype}")
-    rows: list[list[Tensor]] = [[] for _ in inputs]
-    for vector in _basis(out):
-        grads = fill(
-            gradients((out,), inputs, (vector,), create_graph, retain_graph=True),
+    rows = [
+        calls.fill(
+            calls.gradients((out,), inputs, (vector,), create_graph, retain_graph=True),
             inputs,
             strict,
             create_graph,
@@ -137,41 +134,29 @@ def _by_rows(i: int, out: Tensor, inputs: Tensors, create_graph: bool, strict: b
             "not allowed in strict mode.",
             "jacobian",
         )
-        for row, g in zip(rows, grads, strict=True):
-            row.append(g)
-    xp = out.__array_namespace__()
-    return tuple(xp.reshape(xp.stack(row), shape) for row, shape in zip(rows, shapes, strict=True))
+        for vector in _basis(out)
+    ]
+    return [out.__array_namespace__().stack(grads) for grads in zip(*rows, strict=True)]
 
 
-def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Iterable[Tensors]:
-    """The Jacobians of each output with respect to each input.
+def _by_batch(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Iterator[Grads]:
+    """For each differentiated output the gradients of its elements, stacked.
 
     One backward pass computes the rows of all elements of all outputs.
     """
-    recorded = [t for t in outputs if t.requires_grad and _size(t)]
-    rows: Grads = (None,) * len(inputs)
-    if recorded:
-        rows = grad(
-            recorded,
-            inputs,
-            bases(recorded),
-            create_graph=create_graph,
-            allow_unused=True,
-            is_grads_batched=True,
-        )
-
-    def of_input(t: Tensor, g: Tensor | None) -> Iterator[Tensor]:
-        parts = iter(() if g is None else _parts(g, recorded))
-        for out in outputs:
-            part = next(parts, None) if out.requires_grad and _size(out) else None
-            shape = (*out.shape, *t.shape)
-            yield (
-                zero_tensor(t, shape)
-                if part is None
-                else part.__array_namespace__().reshape(part, shape)
-            )
-
-    return zip(*map(of_input, inputs, rows), strict=True)
+    recorded = [t for t in outputs if _differentiated(t)]
+    if not recorded:
+        return iter(())
+    stacked = grad(
+        recorded,
+        inputs,
+        bases(recorded),
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
+    )
+    parts = [[None] * len(recorded) if g is None else _parts(g, recorded) for g in stacked]
+    return zip(*parts, strict=True)
 
 
 def _parts(stacked: Any, tensors: Sequence[Tensor]) -> list[Any]:
@@ -195,14 +180,14 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
 
     The tangents are those along each element of all inputs.
     """
-    several_in, inputs = as_tensors(inputs, "inputs", "jacobian")
+    several_in, inputs = calls.as_tensors(inputs, "inputs", "jacobian")
     points = [strip(alias(t)) for t in inputs]
     total, several_out = sum(map(_size, inputs)), False
     vectors, run = Transformation("jacobian"), Transformation("jacobian")
 
     def outputs_of(duals: list[Any]) -> list[Any]:
         nonlocal several_out
-        several_out, outputs = as_tensors(func(*duals), OUTPUTS, "jacobian", Layer)
+        several_out, outputs = calls.as_tensors(func(*duals), calls.OUTPUTS, "jacobian", Layer)
         return transforming.within(outputs, run)
 
     try:
@@ -210,14 +195,14 @@ def _by_tangents(func: Callable[..., Any], inputs: Any) -> Any:
         for t, x, tangent in zip(inputs, points, tangents, strict=True):
             if not t._elem.floating:
                 check_tangent(x, tangent, run.own_level, "jacobian")  # raises PyTorch's error
-        outs, moved = transforming.jvp(outputs_of, points, tangents, run)
+        outs, tangents = transforming.jvp(outputs_of, points, tangents, run)
         blocks = [
             _blocks(x, None if t is None else examples(t, vectors, total), inputs)
-            for x, t in zip(outs, moved, strict=True)
+            for x, t in zip(outs, tangents, strict=True)
         ]
     finally:
         vectors.finish()
-    return unpack(tuple(unpack(tuple(row), several_in) for row in blocks), several_out)
+    return calls.unpack(tuple(calls.unpack(tuple(row), several_in) for row in blocks), several_out)
 
 
 def _blocks(x: Any, columns: Any, inputs: Tensors) -> list[Tensor]:
@@ -230,7 +215,7 @@ def _blocks(x: Any, columns: Any, inputs: Tensors) -> list[Tensor]:
     for part, t in zip(parts, inputs, strict=False):
         shape = (*x.shape, *t.shape)
         block = zeros(x, shape) if part is None else owned([strip(last(part, shape))], None)
-        blocks.append(alone(block if isinstance(block, Tensor) else wrap_new(block)))
+        blocks.append(calls.alone(block if isinstance(block, Tensor) else wrap_new(block)))
     return blocks
 
 
@@ -251,20 +236,20 @@ def hessian(
     Returns one Tensor of shape `input.shape + input.shape`. For a tuple of inputs it returns a
     tuple of tuples with `[i][j]` of shape `inputs[i].shape + inputs[j].shape`.
     """
-    several_in, inputs = as_tensors(inputs, "inputs", "hessian")
+    several_in, inputs = calls.as_tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def value(*inner: Tensor) -> Tensor:
-        several, outputs = call(func, inner, "hessian", strict)
-        check_scalar(several, outputs, "hessian")
+        several, outputs = calls.call(func, inner, "hessian", strict)
+        calls.check_scalar(several, outputs, "hessian")
         out = outputs[0]
         return out if out.shape == () else out.__array_namespace__().reshape(out, ())
 
     def gradient(*outer: Tensor) -> Tensors:
         blocks: Tensors = jacobian(value, outer, create_graph=True)
         if strict:
-            require(blocks, OF_JACOBIAN)
+            calls.require(blocks, calls.OF_JACOBIAN)
         return blocks
 
     blocks = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)

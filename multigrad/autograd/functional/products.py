@@ -7,25 +7,10 @@ from typing import Any
 
 from ...core.grad_mode import enable_grad
 from ...tracebacks import entry
-from .calls import (
-    INDEPENDENT,
-    OF_GRADIENT,
-    OF_JACOBIAN,
-    Grads,
-    as_tensors,
-    call,
-    check_scalar,
-    checked_vector,
-    fill,
-    finish,
-    fresh,
-    gradients,
-    require,
-    zero_tensor,
-)
+from . import calls
 
 MISSING = {
-    "vjp": INDEPENDENT,
+    "vjp": calls.INDEPENDENT,
     "jvp": "The gradient with respect to the input is independent of entry {} in the grad_outputs "
     "when using the double backward trick to compute forward mode gradients. This is not allowed "
     "in strict mode.",
@@ -48,31 +33,31 @@ def _product(
     """
     of_gradient, transposed = name in ("vhp", "hvp"), name in ("jvp", "hvp")
     with enable_grad():
-        several_in, inputs = as_tensors(inputs, "inputs", name)
-        inputs = fresh(inputs, create_graph, leaves=True)
+        several_in, inputs = calls.as_tensors(inputs, "inputs", name)
+        inputs = calls.fresh(inputs, create_graph, leaves=True)
         if name != "vjp":
-            vector = checked_vector(v, inputs, several_in, name, create_graph)
-        several_out, outputs = call(func, inputs, name, strict)
+            vector = calls.checked_vector(v, inputs, several_in, name, create_graph)
+        several_out, outputs = calls.call(func, inputs, name, strict)
         if name == "vjp":
-            vector = checked_vector(v, outputs, several_out, name, create_graph)
-        differentiated: Grads = outputs
+            vector = calls.checked_vector(v, outputs, several_out, name, create_graph)
+        differentiated: calls.Grads = outputs
         if of_gradient:
-            check_scalar(several_out, outputs, name)
-            differentiated = gradients(outputs, inputs, create_graph=True)
+            calls.check_scalar(several_out, outputs, name)
+            differentiated = calls.gradients(outputs, inputs, create_graph=True)
             if strict:
-                require(differentiated, OF_JACOBIAN)
+                calls.require(differentiated, calls.OF_JACOBIAN)
         variables = inputs
         if transposed:
             # The gradient is linear in the cotangents, whatever their values, so its own gradient
             # with respect to them is the forward-mode product.
             variables = tuple(
-                zero_tensor(t).requires_grad_() for t in (inputs if of_gradient else outputs)
+                calls.zero_tensor(t).requires_grad_() for t in (inputs if of_gradient else outputs)
             )
-            differentiated = gradients(differentiated, inputs, variables, create_graph=True)
+            differentiated = calls.gradients(differentiated, inputs, variables, create_graph=True)
             if strict and not of_gradient:
-                require(differentiated, OF_GRADIENT)
-        product = fill(
-            gradients(differentiated, variables, vector, create_graph),
+                calls.require(differentiated, calls.OF_GRADIENT)
+        product = calls.fill(
+            calls.gradients(differentiated, variables, vector, create_graph),
             variables,
             strict,
             create_graph,
@@ -80,8 +65,8 @@ def _product(
             "hessian" if of_gradient else "jacobian",
         )
         return (
-            finish(outputs, several_out, create_graph),
-            finish(product, several_out if name == "jvp" else several_in, create_graph),
+            calls.finish(outputs, several_out, create_graph),
+            calls.finish(product, several_out if name == "jvp" else several_in, create_graph),
         )
 
 
