@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import SimpleNamespace
+from operator import attrgetter
 from typing import Any
 
 import array_api_compat.numpy
@@ -94,7 +95,7 @@ def bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
 
 def run(xp: Any, op: Any, values: list[Any]) -> Any:
     """Call the operation; several outputs come as a tuple."""
-    out = codegen.call_raw(op, xp, values)
+    out = codegen.call(op, attrgetter(op.name)(xp), values)
     return out if op.outputs == () else tuple(out)
 
 

@@ -91,7 +91,7 @@ class TestReadOnly:
         expected = (
             r"^[a-z]+: the memory of this Tensor is read-only \(.*\), as that of np\.frombuffer "
             r"or of another library may be\. Write into a copy: clone\(\), or asarray\(x, "
-            r"copy=True\)\.$"
+            r"copy=True\)\.(\nCalled as .*)?$"
         )
         with pytest.raises(RuntimeError, match=expected):
             WRITES[write](t)

@@ -435,7 +435,9 @@ ERRORS: dict[type[Exception], dict[str, Callable[[], Any]]] = {
         r"the shapes \(2, 3\) and \(2, 3\) do not fit: the axes to sum over have lengths 3 and 2": lambda: (
             mg.dot(MATRIX, MATRIX)
         ),
-        "do not fit: the last axes have lengths 3 and 2": lambda: mg.inner(MATRIX, SQUARE),
+        r"inner: the shapes \(2, 3\) and \(2, 2\) do not fit: the axes to sum over": lambda: (
+            mg.inner(MATRIX, SQUARE)
+        ),
         r"both operands must have one axis; their shapes are \(2, 2\) and \(2,\)": lambda: (
             mg.convolve(SQUARE, ROW)
         ),

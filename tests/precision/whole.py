@@ -77,7 +77,11 @@ class Case:
         self.random = np.random.default_rng(5)
         self.tangents = problem.projected([self._drawn(x) for x in self.inputs])
         with np.errstate(all="ignore"):
-            self.outputs = codegen.call_raw(problem.op, library_named("numpy").xp, problem.values)
+            self.outputs = codegen.call(
+                problem.op,
+                codegen.raw_function(library_named("numpy"), problem.op.name),
+                problem.values,
+            )
             self.cotangents = [
                 self._drawn(y)
                 for y in floating_of(problem.finished(library_named("numpy").xp, self.outputs))
