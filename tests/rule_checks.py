@@ -8,8 +8,8 @@ suite.
 from __future__ import annotations
 
 from functools import lru_cache
-from types import SimpleNamespace
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import array_api_compat.numpy
