@@ -25,6 +25,7 @@ import multigrad as mg
 from multigrad import extend, methods
 from multigrad.core import element
 from multigrad.dispatch.functions import parameters_text
+from multigrad.memory import inplace
 from multigrad.namespace import CONSTANTS
 from multigrad.registry import OPS, Op
 
@@ -504,7 +505,7 @@ def operators() -> Iterator[str]:
             "Tensor",
             ignore="  # type: ignore[override]" if equality else "",
         )
-        if stem in methods._REFLECTED:
+        if stem in inplace.DIRECT:
             yield from declaration(f"__r{stem}__", other, "Tensor")
             yield from declaration(f"__i{stem}__", other, "Tensor")
 

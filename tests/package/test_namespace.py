@@ -37,11 +37,14 @@ def name_of(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
+KINDS = {"elementwise", "linear", "multilinear", "define", "nondifferentiable", "composite"}
+
+
 class TestNames:
     def test_every_name_is_there_and_classified(self, xp: Any) -> None:
         for name in standard_names.functions:
             assert callable(named(xp, name)), name
-            assert registry.OPS[name].kind in registry.KINDS, name
+            assert registry.OPS[name].kind in KINDS, name
         for name in standard_names.inspection:
             assert callable(getattr(xp.__array_namespace_info__(), name)), name
         t = xp.ones((2, 2))
