@@ -469,7 +469,6 @@ def observers() -> Drawing:
         ("memory.saved", "HookPair", "saved-tensor hooks"),
         ("func.checkpoint", "_Call", "checkpoint"),
         ("memory.old_values", "OldValues", "allow_mutation_on_saved_tensors"),
-        ("func.control.captured", "_Capturing", "bodies of loops"),
     )
     d = Drawing(
         860,

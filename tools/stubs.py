@@ -480,7 +480,7 @@ def members() -> Iterator[str]:
     yield from indented(operators())
     yield from indented(written())
     ours = own()
-    for name in sorted(n for n in methods._installed if n in ours and n not in methods._METHODS):
+    for name in sorted(n for n in methods._installed if n in ours and n not in METHODS):
         yield from indented(function_text(ours[name], name, "self", method=True))
     for twin in sorted(n for n in methods._installed if n not in ours and n[:-1] in ours):
         op = ours[twin[:-1]]
@@ -510,6 +510,7 @@ def operators() -> Iterator[str]:
             yield from declaration(f"__i{stem}__", other, "Tensor")
 
 
+METHODS = methods._METHODS | methods._ENTRIES
 WRITTEN = {
     "__getitem__.key": "Key",
     "__setitem__.key": "Key",
@@ -530,7 +531,7 @@ WRITTEN = {
 
 def written() -> Iterator[str]:
     """Yield the members that methods.py writes itself."""
-    for name, member in methods._METHODS.items():
+    for name, member in METHODS.items():
         if isinstance(member, property):
             yield from ("@property", f"def {name}(self) -> Tensor: ...")
             if member.fset is not None:
