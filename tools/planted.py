@@ -154,8 +154,8 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a view of a layer with a version cell of its own": Defect(
         "multigrad/dispatch/writer.py",
-        'f"    {t}._cell = _cell = {first}._cell"',
-        'f"    {t}._cell = _cell = []"',
+        'f"    _result._cell = _cell = {first}._cell"',
+        'f"    _result._cell = _cell = []"',
     ),
 }
 

@@ -435,6 +435,11 @@ def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
     return compiled(xp, program, arena=arena)
 
 
+def device(xp: Any, x: Any) -> str:
+    """The device of every NumPy array: before NumPy 2, they do not say so."""
+    return "cpu"
+
+
 def modes(xp: Any) -> Any:
     """The setting of `np.errstate`, as `np.geterr()` returns it.
 
