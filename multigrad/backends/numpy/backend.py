@@ -436,7 +436,7 @@ def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
 
 
 def device(xp: Any, x: Any) -> str:
-    """The device of every NumPy array: before NumPy 2, they do not say so."""
+    """The device of every NumPy array."""
     return "cpu"
 
 
