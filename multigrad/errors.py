@@ -30,11 +30,11 @@ OWN = (PACKAGE, "<multigrad", "<pullback")
 """The prefixes of the names of multigrad's own and generated files."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint such as " Did you mean 'numpy'?", or an empty string if no known name is similar."""
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint such as " Did you mean 'numpy'?", or an empty string if none of `names` is similar."""
     from difflib import get_close_matches
 
-    lower = {k.lower(): k for k in known}
+    lower = {k.lower(): k for k in names}
     matches = get_close_matches(name.lower(), lower, n=1)
     return f" Did you mean {lower[matches[0]]!r}?" if matches else ""
 

@@ -36,13 +36,13 @@ def run(
     The script finds its absolute path in `__file__` and itself in `sys.modules`. `sys.excepthook`
     shows an error, without the frames of this function.
     """
-    given, path = path, os.path.abspath(path)
+    name, path = path, os.path.abspath(path)
     before = sys.argv, sys.path[:], sys.modules["__main__"]
     main = types.ModuleType("__main__")
     main.__file__, main.__builtins__ = path, sys.modules["builtins"]  # type: ignore[attr-defined]
     main.__loader__ = SourceFileLoader("__main__", path)
     sys.argv, sys.path[0:1], sys.modules["__main__"] = (
-        [given, *arguments],
+        [name, *arguments],
         [os.path.dirname(os.path.realpath(path))],
         main,
     )

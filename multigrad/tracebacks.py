@@ -199,17 +199,17 @@ def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:
     return (*OWN, *(f"{folder}{os.sep}" for folder in getattr(package, "__path__", ())))
 
 
-def instead_of(error: Exception, name: str, given: Iterable[Any] = ()) -> Exception | None:
+def instead_of(error: Exception, name: str, arguments: Iterable[Any] = ()) -> Exception | None:
     """The error of the function `name` for an error that says what code inside expects.
 
     Such an error does not say what was wrong with the call. Others give None, and so do those that
-    are raised on purpose: an AttributeError with a text of its own, unless it is that of an
-    argument, `given`, and an AssertionError with any text.
+    are raised on purpose: an AttributeError with a text of its own, unless it is that of one
+    of `arguments`, and an AssertionError with any text.
     """
     kind: type[Exception] | None = None
     match error:
         case AttributeError():
-            of_argument = any(error.obj is x for x in given)
+            of_argument = any(error.obj is x for x in arguments)
             kind = TypeError if of_argument or "has no attribute" in str(error) else None
         case AssertionError():
             kind = None if str(error) else TypeError
@@ -283,9 +283,9 @@ def _described(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _suggest(error: TypeError, function: Callable[..., Any], given: Iterable[str]) -> None:
+def _suggest(error: TypeError, function: Callable[..., Any], names: Iterable[str]) -> None:
     """Add the closest keyword to the error for a misspelt keyword, as Python does from 3.13 on."""
-    known = inspect.signature(function).parameters
-    near = nearest(next((name for name in given if name not in known), ""), known)
+    parameters = inspect.signature(function).parameters
+    near = nearest(next((name for name in names if name not in parameters), ""), parameters)
     if near and "unexpected keyword argument" in str(error) and "Did you mean" not in str(error):
         error.args = (f"{error}.{near}",)

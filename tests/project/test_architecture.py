@@ -177,6 +177,18 @@ def test_a_class_name_is_used_once():
     assert {c for c in classes if classes.count(c) > 1} == NAMES_OF_USERS
 
 
+HOW_IT_CAME = {"given", "known", "told"}
+
+
+def test_a_variable_is_named_for_what_it_holds():
+    """Not for how it came. These stood for some 300 different things."""
+    for module in source.modules().values():
+        for node in ast.walk(module.tree):
+            stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            name = node.id if stored else node.arg if isinstance(node, ast.arg) else ""
+            assert name not in HOW_IT_CAME, f"{module.path}:{node.lineno}: {name}"
+
+
 def test_importing_multigrad_imports_no_tool():
     """Nor does what every program does: a forward, a backward, a transformation."""
     code = (

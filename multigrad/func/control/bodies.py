@@ -52,8 +52,8 @@ def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 
 def spread(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     """The next of `values` for each flag that is set, and None for the others."""
-    given = iter(values)
-    return [next(given) if flag else None for flag in flags]
+    remaining = iter(values)
+    return [next(remaining) if flag else None for flag in flags]
 
 
 def filled(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:

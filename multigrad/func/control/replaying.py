@@ -217,9 +217,9 @@ class _Variant:
 
     def _record(self, body: Body, consts: Sequence[Any], args: Sequence[Any]) -> None:
         n = len(consts)
-        given = [self.recording.argument(x) for x in (*consts, *args)]
-        self.inputs = {x.number: i for i, x in enumerate(given)}
-        for x in body(given[:n], given[n:]):
+        inputs = [self.recording.argument(x) for x in (*consts, *args)]
+        self.inputs = {x.number: i for i, x in enumerate(inputs)}
+        for x in body(inputs[:n], inputs[n:]):
             x = strip(self.recording._without_constants(x))
             self.numbers.append(
                 x.number if isinstance(x, Recorded) else self.recording.constant(x, self.library)
@@ -259,12 +259,12 @@ class _Variant:
         number = (total + self.recording.layer(x, number, self.library)).number
         return number
 
-    def __call__(self, given: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
-        outs = self.run(*given, *targets)
+    def __call__(self, arguments: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
+        outs = self.run(*arguments, *targets)
         return (
             list(outs)
             if self.plain
-            else [given[j] if i is None else outs[i] for i, j in self.places]
+            else [arguments[j] if i is None else outs[i] for i, j in self.places]
         )
 
 

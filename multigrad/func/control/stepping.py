@@ -274,7 +274,7 @@ def switch(rule: Any, consts: list[Any], args: list[Any]) -> list[Any]:
     return list(
         control.switch(
             number,
-            [lambda given, stepper=stepper: stepper.plain(*given) for stepper in steppers],
+            [lambda args, stepper=stepper: stepper.plain(*args) for stepper in steppers],
             (consts, args),
         )
     )
