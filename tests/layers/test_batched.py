@@ -388,7 +388,7 @@ def test_an_axis_that_is_an_array_is_that_of_an_example(axis):
     x, batch = np.array([[3.0, 1.0], [1.0, 4.0]]), func.vmap
     xs = np.stack([x, x + 1])
     for f in (mg.sum, mg.sort, mg.flip, mg.max):
-        of_axis = lambda a, f=f, axis=axis: f(a, axis=axis)  # noqa: E731
+        of_axis = lambda a, f=f, axis=axis: f(a, axis=axis)
         _, tangents = func.jvp(batch(of_axis), (xs,), (xs,))
         np.testing.assert_array_equal(tangents, np.stack([f(a, axis=0) for a in xs]))
     t = mg.asarray(xs)
