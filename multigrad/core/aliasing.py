@@ -105,12 +105,16 @@ def lineage(t: Any) -> list[Any]:
     short = [t]
     i = 1
     while i < len(line) - 1:
-        views = _mergeable(line, i, i >= clear)
+        views, step = _mergeable(line, i, i >= clear), None
+        while views[1:]:
+            base = line[i + len(views)]
+            step = compact(tuple(base.shape), _steps(views), views[0]._view[4])
+            if step is not None:
+                break
+            views.pop()  # those that are left may be one step
         i += len(views)
-        first, base = views[0], line[i]
-        step = compact(tuple(base.shape), _steps(views), first._view[4]) if views[1:] else None
         if step is not None:
-            views = [first._again(base, step)]
+            views = [views[0]._again(base, step)]
             short[-1]._view = (views[0], *short[-1]._view[1:])
         short += views
     return [*short, line[-1]]
@@ -303,10 +307,11 @@ def _reshapings(x: Any, out: Any) -> Iterator[Part]:
     yield ()
     axes = sorted((i for i, n in enumerate(out.shape) if n > 1), key=lambda i: -abs(out.strides[i]))
     step = abs(out.strides[axes[-1]]) if axes else 0
-    if step:
-        start = _distance(x, out)
-        start += sum((out.shape[i] - 1) * out.strides[i] for i in axes if out.strides[i] < 0)
-        elements = slice(start, start + (out.size - 1) * step + 1, step)
+    start = _distance(x, out)
+    start += sum((out.shape[i] - 1) * out.strides[i] for i in axes if out.strides[i] < 0)
+    end = start + (out.size - 1) * step + 1
+    if step and end <= x.size:  # else it has gaps
+        elements = slice(start, end, step)
         part = [_reshape((-1,))]
         if out.size < x.size:
             part.append(_getitem((elements,)))

@@ -495,13 +495,9 @@ def shorten(cell: list[Any]) -> None:
         if len(cell) <= MOST:  # another thread has done it
             return
         entries = list(map(_read, dropped))
-        counted = [entry for entry in entries if entry[0]]
-        older = Older(
-            sum(number for number, *_ in counted),
-            min((first for _, first, *_ in counted), default=0),
-            max((last for *_, last, _ in counted), default=0),
-            max(write for *_, write in entries),
-        )
+        counted = [entry for entry in entries if entry[0]] or [(0, 0, 0, 0)]
+        (numbers, firsts, lasts, _), (*_, writes) = zip(*counted), zip(*entries)
+        older = Older(sum(numbers), min(firsts), max(lasts), max(writes))
         n, last = len(dropped), dropped[-1:]
         # a signal handler may have written to the memory meanwhile, and have done it
         if cell[n - 1 : n] == last:
@@ -529,7 +525,9 @@ def versions(cell: list[Any]) -> int:
 
 def written_after(cell: list[Any], time: int) -> bool:
     """Whether the memory was written since, so that values which were saved before are gone."""
-    return any(write > time for *_, write in map(_read, cell))
+    if not cell or cell[-1] > time:  # also while another thread shortens it
+        return bool(cell)
+    return cell[-1] < 0 and any(write > time for *_, write in map(_read, cell))
 
 
 def changed_after(cell: list[Any], time: int) -> bool:

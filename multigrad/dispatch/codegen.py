@@ -153,7 +153,7 @@ def jvp(
     ans: Any,
     raw: tuple[Any, Sequence[Any], Any] | None = None,
 ) -> Any:
-    """The tangent of the output(s) of `op` at `values`, context one tangent per array parameter.
+    """The tangent of the output(s) of `op` at `values`, given one tangent per array parameter.
 
     A tangent of None is zero. The rule is derived for elementwise, linear and multilinear
     operations, and declared for the others.

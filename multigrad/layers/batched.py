@@ -89,14 +89,14 @@ class Batched(ValueLayer):
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
         inner, own = lowered(op, values, top)
-        batching = op.batching
+        batching, given = op.batching, values
         if batching is not None:
             _same_for_all(op, own)
         if batching == "form":
             with outside():
                 return named(op, by_form(op, values, top))
         if batching is None or _axis_of_a_scalar(op, values, own, top):
-            ans = _one_by_one(op, inner, own, top)
+            ans = _one_by_one(op, values, inner, own, top)
         elif isinstance(batching, Rule):
             ans = _by_rule(op, values, inner, own, top)
         else:
@@ -106,12 +106,13 @@ class Batched(ValueLayer):
                 place = positions(op)
                 i = place["axis"] if "axis" in place else place["axes"]
                 inner[i] = behind_batch(inner[i], top.ndim)
+                given = (*values[:i], inner[i], *values[i + 1 :])  # it may be a Tensor, too
             elif top.ndim < 2:
                 raise ValueError(
                     f"{op.name}: expected matrices, but inside vmap got an array of shape "
                     f"{top.shape}"
                 )
-            ans, _, _ = carried_out(op, values, inner, top)
+            ans, _, _ = carried_out(op, given, inner, top)
         return Batched._made(op, values, ans, top)
 
     @staticmethod
@@ -290,7 +291,9 @@ def _axis_of_a_scalar(op: Op, values: Sequence[Any], own: Sequence[Any], top: Ba
     )
 
 
-def _one_by_one(op: Op, inner: Sequence[Any], own: Sequence[Any], top: Batched) -> Any:
+def _one_by_one(
+    op: Op, values: Sequence[Any], inner: Sequence[Any], own: Sequence[Any], top: Batched
+) -> Any:
     """Compute the examples one after the other.
 
     The operation has no rule, or its rule does not apply to these arguments.
@@ -317,8 +320,8 @@ def _one_by_one(op: Op, inner: Sequence[Any], own: Sequence[Any], top: Batched) 
 
     parts = []
     for i in range(n):
-        values = [example(*pair, i) for pair in zip(inner, own, strict=True)]
-        parts.append(carried_out(op, values, values, top)[0])
+        part = [example(*pair, i) for pair in zip(inner, own, strict=True)]
+        parts.append(carried_out(op, values, part, top)[0])
     xp = namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.library)
     if op.outputs == ():
         return xp.stack(parts)

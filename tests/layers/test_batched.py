@@ -11,7 +11,7 @@ from batches import looped, numpy, raw
 import multigrad as mg
 from multigrad import func
 from multigrad.errors import BatchingError, GradientError, LeakError, MixedBackendsError
-from multigrad.registry import linear
+from multigrad.registry import define, linear
 
 DRAW = np.random.default_rng(11)
 X = DRAW.uniform(-2, 2, (3, 2, 4))
@@ -380,3 +380,34 @@ def test_a_list_of_arrays_without_a_batching_rule(operations):
         except ValueError as error:  # of a RecursionError
             raise AssertionError from error
         np.testing.assert_array_equal(found, 3 * V)
+
+
+@pytest.mark.parametrize("axis", [mg.asarray(0), np.int64(0)], ids=["Tensor", "scalar"])
+def test_an_axis_that_is_an_array_is_that_of_an_example(axis):
+    """Also where the batch holds Tensors or Duals."""
+    x, batch = np.array([[3.0, 1.0], [1.0, 4.0]]), func.vmap
+    xs = np.stack([x, x + 1])
+    for f in (mg.sum, mg.sort, mg.flip, mg.max):
+        of_axis = lambda a, f=f, axis=axis: f(a, axis=axis)
+        _, tangents = func.jvp(batch(of_axis), (xs,), (xs,))
+        np.testing.assert_array_equal(tangents, np.stack([f(a, axis=0) for a in xs]))
+    t = mg.asarray(xs)
+    gradients = batch(func.grad(lambda a: mg.sum(mg.sort(a, axis=axis) ** 2)))(t)
+    np.testing.assert_array_equal(numpy(gradients), 2 * xs)
+
+
+@pytest.mark.filterwarnings("ignore:the operation")
+def test_a_constant_beside_examples_that_were_computed_one_by_one(operations):
+    """The node of each example knows when the constant is written."""
+    define(
+        "t.scale(x, c, /)",
+        forward=lambda xp, x, c: x * c,
+        x=lambda xp, g, c: g * c,
+        c=lambda xp, g, x: g * x,
+    )
+    x = mg.asarray(V, requires_grad=True)
+    c = mg.asarray(V[0].copy())
+    y = func.vmap(lambda v: mg.t.scale(v, c))(x)
+    c.zero_()
+    with pytest.raises(GradientError, match="modified by an inplace operation"):
+        mg.sum(y).backward()

@@ -9,7 +9,7 @@ import pytest
 
 import multigrad as mg
 from multigrad.autograd.graph import saved_tensors_hooks
-from multigrad.core.graph import KEPT
+from multigrad.core.graph import KEPT, written_after
 from multigrad.errors import GradientError
 from multigrad.registry import define
 
@@ -50,6 +50,19 @@ class TestVersions:
         assert row.tolist() == [10.0]
         row.sum().backward()
         assert x.grad.tolist() == [0.0, 5.0]
+
+
+class WrittenMeanwhile(list[Any]):
+    """A cell that another thread shortens as soon as it is walked through."""
+
+    def __iter__(self) -> Any:
+        for entry in super().__iter__():
+            yield entry
+            del self[:-1]
+
+
+def test_a_last_write_is_seen_while_another_thread_shortens_the_cell():
+    assert written_after(WrittenMeanwhile(range(1, KEPT + 1)), KEPT - 1)
 
 
 class TestErrors:

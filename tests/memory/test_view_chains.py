@@ -161,6 +161,33 @@ def test_what_cannot_be_shortened_costs_a_step_per_view(root: Callable[[Any], An
     assert 0 < many < 18 * few  # it was 50 times
 
 
+def with_gaps(y: Any) -> Any:
+    """Rows of one reshape, columns of another: not by slices of the axes of `y`."""
+    return mg.reshape(mg.reshape(y, (-1,))[::2], (32, -1))[:, 1:3]
+
+
+def test_what_only_several_steps_can_make_is_shortened_in_parts() -> None:
+    def program(n: int) -> None:
+        v = with_gaps(mg.asarray(M.copy()))
+        for _ in range(n):
+            v = v[...]
+            v *= 1.001
+
+    program(20)
+    few, many = (lines(lambda n=n: program(n)) for n in (30, 120))  # type: ignore[misc]
+    assert 0 < many < 5 * few  # it was 14 times
+
+
+def test_a_part_that_is_no_slice_of_a_flat_array() -> None:
+    """Nor is there a slice as long as it, with its smallest stride, from its first element on."""
+    y = mg.asarray(np.zeros(8)) * 1
+    v = mg.reshape(y, (2, 4))[:, ::3]
+    for _ in range(6):
+        v = v[...]
+        v += 1
+    np.testing.assert_array_equal(y.array, [6, 0, 0, 6] * 2)
+
+
 def test_no_step_for_what_moves_elements() -> None:
     turned = ("matrix_transpose", (), None)
     repeated = ("broadcast_to", ((2, 3, 4),), None)
