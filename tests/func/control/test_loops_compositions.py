@@ -217,7 +217,7 @@ def test_kept_programs_serve_equal_bodies_only() -> None:
 
 def products(x: Any) -> Any:
     """A loop over the slices that a loop around it goes over."""
-    inner = lambda g, k: (mg.sin(g * k), None)  # noqa: E731
+    inner = lambda g, k: (mg.sin(g * k), None)
     return mg.sum(func.scan(lambda h, row: (func.scan(inner, h, row)[0], None), H, x)[0])
 
 
