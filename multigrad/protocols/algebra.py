@@ -164,8 +164,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         if len(x.shape) != 2:
             raise ValueError("Improper number of dimensions to norm.")
         return of.linalg.matrix_norm(x, ord=ord, **options)
-    axes = (int(axis),) if np.ndim(axis) == 0 else axis
-    places = [placed("numpy.linalg.norm", i, len(x.shape)) for i in axes]
+    if np.ndim(axis) == 0:
+        return of.linalg.vector_norm(x, axis=int(axis), ord=length, **options)
+    places = [placed("numpy.linalg.norm", i, len(x.shape)) for i in axis]
     if len(places) == 1:
         return of.linalg.vector_norm(x, axis=places[0], ord=length, **options)
     if len(places) != 2:

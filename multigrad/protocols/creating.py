@@ -142,6 +142,10 @@ def _beside(name: str) -> Callable[..., Any]:
         options |= _options(library, dtype, device)
         if name == "array":
             options.setdefault("copy", True)
+            options.pop("subok", None)
+            least = options.pop("ndmin", 0)
+            x = xp.asarray(*args, **options)
+            return xp.reshape(x, (*(1,) * (least - len(x.shape)), *x.shape))
         if name == "eye":  # the standard takes the diagonal by its name
             options |= zip(("M", "k"), args[1:], strict=False)
             args = (*args[:1], options.pop("M", None), *args[3:])
@@ -150,12 +154,12 @@ def _beside(name: str) -> Callable[..., Any]:
     return function
 
 
-SAME = {"array": "asarray", "asanyarray": "asarray", "identity": "eye"}
+SAME = {"asanyarray": "asarray", "identity": "eye"}
 """The standard's name of a function that has another name in NumPy."""
 
 BESIDE: dict[str, Callable[..., Any]] = {
     name: _beside(name)
-    for name in ("arange", "asarray", "empty", "eye", "full", "ones", "zeros", *SAME)
+    for name in ("arange", "array", "asarray", "empty", "eye", "full", "ones", "zeros", *SAME)
 }
 """By NumPy's name: functions of a library and the arguments."""
 

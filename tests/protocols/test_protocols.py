@@ -504,6 +504,11 @@ def test_the_path_of_einsum_is_that_of_the_shapes() -> None:
     )
 
 
+def test_norm_names_a_wrong_axis_as_numpy_does() -> None:
+    with pytest.raises(np.exceptions.AxisError, match="axis 5 is out of bounds"):
+        np.linalg.norm(leaf(X), axis=5)
+
+
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_like_makes_an_array_of_the_library(backend: str) -> None:
     t = mg.asarray(X, backend=backend)
@@ -518,6 +523,8 @@ def test_like_makes_an_array_of_the_library(backend: str) -> None:
         (np.identity(2, like=t), np.eye(2)),
         (np.ones(2, dtype=np.float32, like=t), np.ones(2)),
         (np.array([1, 2], like=t), [1, 2]),
+        (np.array([1, 2], subok=True, ndmin=3, order="C", like=t), [[[1, 2]]]),
+        (np.array(1, ndmin=0, like=t), 1),
     ):
         assert isinstance(y, mg.Tensor) and y.array.__class__ is t.array.__class__
         np.testing.assert_array_equal(values(y), known)

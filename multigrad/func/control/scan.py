@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ... import tree
+from ... import observe, tree
 from ...core.element import SCALARS, Library, is_array
 from ...core.level import innermost
 from ...layers.transforming import returned
@@ -109,7 +109,8 @@ def looped(
     types = set(map(type, state.leaves))
     step = _Step(words, body, state, over)
     traced, count = step.traced, len(state.leaves)
-    results = step.leaves(traced.discover([*state.leaves, *first(over.leaves, n, reverse)]))
+    slices = observe.internally(first, over.leaves, n, reverse)
+    results = step.leaves(traced.discover([*state.leaves, *slices]))
     library = step.library = library or library_of(words.name, results)
     numbers_as_arrays(state, results, library)
     if (

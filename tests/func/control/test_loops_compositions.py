@@ -213,3 +213,33 @@ def test_kept_programs_serve_equal_bodies_only() -> None:
                     for run in (func.scan, unrolled)
                 )
             )
+
+
+def products(x: Any) -> Any:
+    """A loop over the slices that a loop around it goes over."""
+    inner = lambda g, k: (mg.sin(g * k), None)
+    return mg.sum(func.scan(lambda h, row: (func.scan(inner, h, row)[0], None), H, x)[0])
+
+
+def products_step_by_step(x: Any) -> Any:
+    h = H
+    for i in range(3):
+        for j in range(3):
+            h = mg.sin(h * x[i, j])
+    return mg.sum(h)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f: func.jvp(f, (W,), (U,)),
+        lambda f: func.vmap(f)(np.stack([W, U])),
+        lambda f: func.vmap(func.grad(f))(np.stack([W, U])),
+        lambda f: func.hessian(f)(W),
+        lambda f: func.compile(func.value_and_grad(f))(W),
+    ],
+    ids=["jvp", "vmap", "vmap of grad", "hessian", "compile"],
+)
+def test_a_loop_goes_over_slices_of_a_loop_around_it(transformed: Callable[[Any], Any]) -> None:
+    # the first slice for the trial step is no array from outside of the outer body
+    near(transformed(products), transformed(products_step_by_step))
