@@ -22,7 +22,7 @@ from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
 from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
-from ..observe import NOTHING, gate
+from ..observe import NOTHING, WRITE, gate
 from ..registry import OPS, Op
 from .old_values import Copies, before_write, keep_old, noted, without
 from .views import (
@@ -53,7 +53,7 @@ def in_place(
     named   operands that the function gets by keyword
     """
     mode = gate.get()
-    if mode is True or mode.watch is NOTHING:
+    if mode is True or (mode.watch.body is None and not mode.watch.of(WRITE)):
         return _in_place(op, function, t, others, direct, named)
     return observe.write(
         op,

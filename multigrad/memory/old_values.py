@@ -140,7 +140,9 @@ class OldValues(Keeper):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if node.cells is not None and not node.exchanged:
-            self.note(node)
+            self.fresh.append(ref(node))
+            if len(self.fresh) > self._few:
+                self._forget()
 
     recorded_alone = recorded
 

@@ -259,7 +259,10 @@ class Keeper(Observer):
         result  the result of the operation, the first Tensor
         """
         cell = of._cell if isinstance(of, Layer) and of._array is value else []
-        return packed_raw(self, node.rule.op.name, value, cell)
+        name = node.rule.op.name
+        if isinstance(value, Layer):
+            return packed_raw(self, name, value, cell)
+        return self.pack(name, value, cell, None)
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         self.look(operands)
@@ -273,9 +276,12 @@ class Keeper(Observer):
         values = list(saved)
         for i, at, source in _arrays(rule):
             of: Any = operands[at] if at >= 0 else None if source[0] == "in" else result
-            if of is result and not alone and type(saved[i]) is not tuple:
-                of = result[source[1]]
-            values[i] = self._exchanged(node, saved[i], source, of, first)
+            if type(saved[i]) is tuple:
+                values[i] = self._exchanged(node, saved[i], source, of, first)
+            elif type(of) not in SCALARS and hasattr(saved[i], "dtype"):
+                if of is result and not alone:
+                    of = result[source[1]]
+                values[i] = self.keep(node, saved[i], source, of, first)
         if any(map(is_not, values, saved)):
             _exchange(node, values)
 
