@@ -185,16 +185,26 @@ def rebuilt(xp: Any, x: Any) -> Any:
     return xp.matmul(u * s, vh)
 
 
-def named(
-    name: str,
-    where: str,
-    x: list[Any],
-    gradient: list[Any],
-    on_torch: Callable[..., Any],
-    **more: Any,
-) -> Case:
-    """A name beyond the standard."""
-    return applied(name, where, x, gradient, on_torch=on_torch, **more)
+def named(name: str, where: str, x: list[Any], gradient: list[Any], *dim: int, **more: Any) -> Case:
+    """A name beyond the standard, in PyTorch a method with the arguments `dim`, unless stated."""
+    more.setdefault("on_torch", lambda xp, x: getattr(x, name)(*dim))
+    return applied(name, where, x, gradient, **more)
+
+
+def first(name: str, gradient: list[Any]) -> Case:
+    """The first result of a softmax of two zeros and -inf."""
+    return of_one(
+        f"{name}(x)[0]",
+        "0, 0, -inf",
+        lambda xp, x: function(xp, name)(x)[0],
+        [0.0, 0.0, -INF],
+        gradient,
+        on_torch=lambda xp, x: getattr(x, name)(0)[0],
+    )
+
+
+def middle(xp: Any, x: Any) -> Any:
+    return x.quantile(0.5)
 
 
 def diagonal(*values: float) -> list[list[float]]:
@@ -345,75 +355,39 @@ TABLE: dict[str, list[Case]] = {
         *stated("silu", on_torch=lambda xp, x: x * x.sigmoid()),
         *stated("softplus", on_torch=lambda xp, x: xp.nn.functional.softplus(x)),
         named(
-            "logsumexp",
-            "-1000, 1000, 1000",
-            [-1000.0, 1000.0, 1000.0],
-            [0, 0.5, 0.5],
-            lambda xp, x: x.logsumexp(0),
-            second=[0, 0, 0],
+            "logsumexp", "-1000, 1000, 1000", [-1e3, 1e3, 1e3], [0, 0.5, 0.5], 0, second=[0, 0, 0]
         ),
-        named("logsumexp", "all -inf", [-INF, -INF], [0.5, 0.5], lambda xp, x: x.logsumexp(0)),
+        named("logsumexp", "all -inf", [-INF, -INF], [0.5, 0.5], 0),
+        named("logsumexp", "inf, inf, 1", [INF, INF, 1.0], [0.5, 0.5, 0], 0),
+        first("softmax", [0.25, -0.25, 0]),
+        named("softmax", "all -inf", [-INF, -INF], [NAN, NAN], 0),
+        first("log_softmax", [0.5, -0.5, 0]),
+        named("median", "ties", [2.0, 1.0, 2.0, 2.0, 3.0], [0, 0, 1, 0, 0]),
+        named("median", "an even number", [4.0, 1.0, 2.0, 3.0], [0, 0, 0.5, 0.5], on_torch=middle),
+        named("median", "a nan", [1.0, NAN, 3.0], [0, 1, 0]),
         named(
-            "logsumexp", "inf, inf, 1", [INF, INF, 1.0], [0.5, 0.5, 0], lambda xp, x: x.logsumexp(0)
+            "quantile", "a place of an element", [3.0, 1.0, 2.0], [0, 0, 1], on_torch=middle, q=0.5
         ),
-        of_one(
-            "softmax(x)[0]",
-            "0, 0, -inf",
-            lambda xp, x: function(xp, "softmax")(x)[0],
-            [0.0, 0.0, -INF],
-            [0.25, -0.25, 0],
-            on_torch=lambda xp, x: x.softmax(0)[0],
-        ),
-        named("softmax", "all -inf", [-INF, -INF], [NAN, NAN], lambda xp, x: x.softmax(0)),
-        of_one(
-            "log_softmax(x)[0]",
-            "0, 0, -inf",
-            lambda xp, x: function(xp, "log_softmax")(x)[0],
-            [0.0, 0.0, -INF],
-            [0.5, -0.5, 0],
-            on_torch=lambda xp, x: x.log_softmax(0)[0],
-        ),
-        named(
-            "median", "ties", [2.0, 1.0, 2.0, 2.0, 3.0], [0, 0, 1, 0, 0], lambda xp, x: x.median()
-        ),
-        named(
-            "median",
-            "an even number",
-            [4.0, 1.0, 2.0, 3.0],
-            [0, 0, 0.5, 0.5],
-            lambda xp, x: x.quantile(0.5),
-        ),
-        named("median", "a nan", [1.0, NAN, 3.0], [0, 1, 0], lambda xp, x: x.median()),
-        named(
-            "quantile",
-            "a place of an element",
-            [3.0, 1.0, 2.0],
-            [0, 0, 1],
-            lambda xp, x: x.quantile(0.5),
-            q=0.5,
-        ),
-        named(
-            "nanmedian", "a nan", [1.0, NAN, 3.0, 2.0], [0, 0, 0, 1], lambda xp, x: x.nanmedian()
-        ),
-        named("nanmedian", "all nan", [NAN, NAN], [0, 0], lambda xp, x: x.nanmedian()),
-        named("nansum", "a nan", [1.0, NAN], [1, 0], lambda xp, x: x.nansum()),
-        named("nanmean", "all nan", [NAN, NAN], [0, 0], lambda xp, x: x.nanmean()),
+        named("nanmedian", "a nan", [1.0, NAN, 3.0, 2.0], [0, 0, 0, 1]),
+        named("nanmedian", "all nan", [NAN, NAN], [0, 0]),
+        named("nansum", "a nan", [1.0, NAN], [1, 0]),
+        named("nanmean", "all nan", [NAN, NAN], [0, 0]),
         named(
             "nanstd",
             "constants and a nan",
             [3.0, NAN, 3.0],
             [0, 0, 0],
-            lambda xp, x: x[~x.isnan()].std(correction=0),
+            on_torch=lambda xp, x: x[~x.isnan()].std(correction=0),
         ),
         named(
             "nanmax",
             "ties and a nan",
             [1.0, NAN, 1.0],
             [0.5, 0, 0.5],
-            lambda xp, x: x[~x.isnan()].amax(),
+            on_torch=lambda xp, x: x[~x.isnan()].amax(),
         ),
         *stated("nan_to_num", on_torch=lambda xp, x: x.nan_to_num()),
-        named("ptp", "constants", [2.0, 2.0], [0, 0], lambda xp, x: x.amax() - x.amin()),
+        named("ptp", "constants", [2.0, 2.0], [0, 0], on_torch=lambda xp, x: x.amax() - x.amin()),
     ],
     "Products": [
         applied("prod", "one zero", [2.0, 0.0, 4.0], [0, 8, 0], [4, 6, 2]),
