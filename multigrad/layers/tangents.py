@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..core.graph import added
-from ..core.level import come_back, go_outside
+from ..core.level import Layer, come_back, go_outside
 from ..core.tensor import lifted, strip
 from ..dispatch import writer
 from ..dispatch.codegen import constant_like, raw_function, zero
@@ -24,6 +23,11 @@ from ..dispatch.signature import Operand
 from ..dispatch.writer import Lines, OperandTexts, Unwritten, Writer
 from ..registry import Rule
 from .value_layer import tie
+
+
+def _added(a: Any, b: Any) -> Any:
+    """The sum of two terms, in the order of the general path, where raw arrays are lifted."""
+    return lifted(a) + b if isinstance(b, Layer) else a + b
 
 
 class DualWriter(Writer):
@@ -44,7 +48,7 @@ class DualWriter(Writer):
         "_conform": conform_tangent,
         "_lifted": lifted,
         "_zero": zero,
-        "_added": added,
+        "_added": _added,
         "_compute": compute,
     }
     part = "_tangent"

@@ -56,6 +56,13 @@ def test_what_is_wrong_raises_as_ever() -> None:
                 x * 2.0
 
 
+def test_terms_are_added_in_the_order_of_their_arguments() -> None:
+    w, u = mg.asarray(np.eye(2), requires_grad=True), np.ones((2, 2))
+    for _ in range(3):
+        tangent = func.jvp(mg.matmul, (w, A), (u, A))[1]
+        assert [node is None for node, _ in tangent.grad_fn.next_functions] == [True, False]
+
+
 def test_a_level_that_was_left() -> None:
     with forward_ad.dual_level():
         x = forward_ad.make_dual(mg.asarray(A), mg.asarray(A))
