@@ -1,8 +1,11 @@
-"""A run of pytest in a folder of its own, with the plugin of multigrad-conformance."""
+"""A run of pytest in a folder of its own, with the plugin of multigrad-conformance; a run of the
+Python blocks of a page.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,17 @@ from pathlib import Path
 import multigrad
 
 ROOT = Path(multigrad.__file__).parents[1]
+
+
+def run_page(page: Path, folder: Path, least: int) -> None:
+    """Run the Python blocks of a page, of which there are some, as one program."""
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    assert len(blocks) >= least
+    program = folder / "guide.py"
+    program.write_text("\n".join(blocks))
+    command = [sys.executable, "-W", "error", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def run_pytest(

@@ -46,6 +46,12 @@ def test_a_replacement_while_it_is_running(operations):
     np.testing.assert_array_equal(batched(run), np.full((2, 3), 12.0))
 
 
+def declare(parameter: str, batching: Any) -> None:
+    forward = lambda xp, x, y, *_: x + y
+    rules = dict.fromkeys("xy", lambda xp, g: g)
+    linear(f"t.f(x, y, /, {parameter})", forward=forward, **rules, batching=batching)
+
+
 @pytest.mark.runs_once
 @pytest.mark.parametrize("batching", ["axis", "leading", "elementwise", "rule"])
 def test_what_a_rule_is_told(operations, batching):
@@ -56,31 +62,15 @@ def test_what_a_rule_is_told(operations, batching):
         return x + y
 
     if batching == "rule":
-        linear(
-            "t.f(x, y, /, sizes)",
-            forward=lambda xp, x, y, sizes: x + y,
-            x=lambda xp, g: g,
-            y=lambda xp, g: g,
-            batching=rule,
-        )
+        declare("sizes", rule)
         both = {"x": True, "sizes": (False, False)}
-        for y, shape, own in (
-            (np.ones(3), (1, 3), False),
-            (2.0, 2.0, False),
-            (None, (2, 3), True),
-        ):
+        for y, shape, own in ((np.ones(3), (1, 3), False), (2.0, 2.0, False), (None, (2, 3), True)):
             told.clear()
             for _ in range(3):
                 batched(lambda x, y=y: mg.t.f(x, x if y is None else y, (1, 2)))
             assert told == [((2, 3), shape, 2, both | {"y": own})] * 3
         return
-    linear(
-        "t.f(x, y, /, axis=None)",
-        forward=lambda xp, x, y, axis: x + y,
-        x=lambda xp, g: g,
-        y=lambda xp, g: g,
-        batching=batching,
-    )
+    declare("axis=None", batching)
     for _ in range(3):  # two arrays are declared for one: the general path sees to it
         if batching == "elementwise":
             np.testing.assert_array_equal(batched(lambda x: mg.t.f(x, x)), np.full((2, 3), 2.0))

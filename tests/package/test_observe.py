@@ -310,27 +310,18 @@ class TestErrors:
             log.results[0], (ValueError, TypeError)
         )
 
-    def test_an_observer_that_raises_at_the_beginning(self, x):
+    @pytest.mark.parametrize("when", ["begin", "end"])
+    def test_an_observer_that_raises(self, x, when):
         """Those who were told of a beginning are told of the end."""
-
         with (
             Log(OPERATION) as outer,
-            refusing("begin", OPERATION),
+            refusing(when, OPERATION),
             Log(OPERATION) as inner,
             pytest.raises(RuntimeError, match="not here"),
         ):
             mg.sin(x)
-        assert outer.told == ["+operation sin", "-operation sin"] and inner.told == []
-
-    def test_an_observer_that_raises_at_the_end(self, x):
-        with (
-            Log(OPERATION) as outer,
-            refusing("end", OPERATION),
-            Log(OPERATION) as inner,
-            pytest.raises(RuntimeError, match="not here"),
-        ):
-            mg.sin(x)
-        assert outer.told == inner.told == ["+operation sin", "-operation sin"]
+        both = ["+operation sin", "-operation sin"]
+        assert outer.told == both and inner.told == (both if when == "end" else [])
 
     def test_an_observer_that_raises_at_the_end_of_a_label(self):
         with (

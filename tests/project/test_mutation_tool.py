@@ -52,12 +52,7 @@ def test_mistakes_of_a_program(tool: Any) -> None:
         (8, "dropped finally", "try: ...", "if True: ..."),
         (9, "returned value", "self.find(key, values[0] < 2)", "None"),
         (9, "returned value", "self.find(key, values[0] < 2)", "key"),
-        (
-            9,
-            "swapped arguments",
-            "self.find(key, values[0] < 2)",
-            "self.find(values[0] < 2, key)",
-        ),
+        (9, "swapped arguments", "self.find(key, values[0] < 2)", "self.find(values[0] < 2, key)"),
         (9, "comparison", "values[0] < 2", "values[0] <= 2"),
         (9, "constant", "0", "1"),
         (9, "constant", "2", "3"),

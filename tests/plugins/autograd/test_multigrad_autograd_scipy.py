@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 from consumer_checks import drawn
 from consumer_tables import check
+from pytest_runs import run_page
 
 import multigrad as mg
 from multigrad import func
@@ -211,18 +210,7 @@ def _flat_odeint(function: Function) -> Function:
 
 def test_the_guide_for_programs_of_hips_autograd_runs(tmp_path: Path) -> None:
     """In a process of its own: `install` is for good."""
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
-    assert len(blocks) >= 8
-    program = tmp_path / "guide.py"
-    program.write_text("\n".join(blocks))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_page(GUIDE, tmp_path, 8)
 
 
 # ----- raw arrays, edges, what raises -----

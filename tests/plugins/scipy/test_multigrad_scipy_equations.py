@@ -4,15 +4,13 @@ and derivatives against closed forms.
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from pytest_runs import run_page
 
 import multigrad as mg
 from multigrad import func
@@ -626,20 +624,7 @@ def test_solve_ivp_is_not_differentiated() -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("guide", ["docs/solvers.md", "plugins/multigrad-scipy/README.md"])
 def test_the_guides_run(guide: str, tmp_path: Path) -> None:
-    blocks = re.findall(
-        r"```python\n(.*?)```", (Path(__file__).parents[3] / guide).read_text(), re.S
-    )
-    assert len(blocks) >= 4
-    program = tmp_path / "guide.py"
-    program.write_text("\n".join(blocks))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_page(Path(__file__).parents[3] / guide, tmp_path, 4)
 
 
 # ----- multiple roots -----
