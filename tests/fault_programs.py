@@ -341,7 +341,10 @@ def _kept(loaded: int) -> dict[str, Callable[[], Any]]:
 
 
 def _compared(variable: ContextVar[Any]) -> Any:
-    now = variable.get(None)
+    try:
+        now = variable.get()  # its default is a value like any other
+    except LookupError:
+        now = None
     if isinstance(now, Place):
         return now.label, now.rule
     return now() if isinstance(now, ref) else now
