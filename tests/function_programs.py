@@ -29,6 +29,23 @@ def same(side, t, expected):
     np.testing.assert_allclose(side.values(t), np.asarray(expected, dtype=np.float64), rtol=1e-12)
 
 
+class OnceSquare(mg.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    @mg.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * 2 * ctx.saved_tensors[0]
+
+
+ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
+
+
 def exp_function(side):
     def forward(ctx, x):
         y = side.xp.exp(x)

@@ -19,6 +19,7 @@ from ..core.tensor import Tensor, element_of, strip, wrap
 from ..dispatch.conform import conform_gradient
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
+from ..layers.transforming import namespace
 from .definition import Applied, Definition, call_forward, ctx_class, no_vmap
 from .kept import Ctx, FunctionCtx, arranged, call_backward, each, lowered, mapped, value_in
 
@@ -92,7 +93,7 @@ def _by_method(
         return value
 
     args = tuple(values[:n])
-    in_dims = tree.replaced(lambda x: 0 if is_batch(x) else None, args)
+    in_dims = mapped(lambda x: 0 if is_batch(x) else None, args)
     with outside():
         result = cls.vmap(
             VmapInfo(size, run.randomness or "error"), in_dims, *tree.mapped(lower, args), **named
@@ -140,9 +141,8 @@ def _raised(name: str, x: Any, dim: int | None, run: Transformation, size: int) 
             f"{name}: vmap returned an output of shape {tuple(x.shape)} with out_dims "
             f"{dim}, but the length of that axis is not {size}, the number of examples"
         )
-    library = element_of(x).library
     if dim % ndim:
-        x = (library.bound if isinstance(x, Layer) else library.xp).moveaxis(x, dim, 0)
+        x = namespace(x).moveaxis(x, dim, 0)
     return batch(strip(x), run)
 
 

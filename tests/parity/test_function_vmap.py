@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from function_programs import ONCE, OnceSquare
 
 import multigrad as mg
 from multigrad.autograd import Function
@@ -237,6 +238,20 @@ class TestMethod:
             side.values(rows).tolist(),
         ]
 
+    def test_an_argument_of_a_class_with_its_own_constructor(self):
+        """A constant, which is not built again to say along which axes it is batched."""
+
+        class Pair(dict):
+            def __init__(self, a, b):
+                super().__init__(a=a, b=b)
+
+        def vmap(info, in_dims, x, pair):
+            assert in_dims == (0, {"a": None, "b": None})
+            return x * pair["b"], 0
+
+        f = make(mg, forward=lambda x, pair: x * pair["b"], vmap=vmap)
+        assert mg.func.vmap(lambda r: f.apply(r, Pair(1, 2)))(np.ones(2)).tolist() == [2.0, 2.0]
+
     def test_in_place_of_forward_where_nothing_is_batched(self, side):
         def refuse(*_):
             raise AssertionError("nothing is batched at this level")
@@ -421,27 +436,10 @@ class TestOnlyHere:
             mg.func.vmap(Double.apply)(mg.tensor([1.0, 2.0]))
 
     def test_once_differentiable(self):
-        class Square(Function):
-            generate_vmap_rule = True
-
-            @staticmethod
-            def forward(ctx, x):
-                ctx.save_for_backward(x)
-                return x * x
-
-            @staticmethod
-            @mg.autograd.function.once_differentiable
-            def backward(ctx, g):
-                return g * 2 * ctx.saved_tensors[0]
-
-        total = lambda x: mg.sum(mg.func.vmap(Square.apply)(x) ** 2)
+        total = lambda x: mg.sum(mg.func.vmap(OnceSquare.apply)(x) ** 2)
         x = mg.tensor([1.0, 2.0])
         assert mg.func.grad(total)(x).tolist() == [4.0, 32.0]
-        with pytest.raises(
-            RuntimeError,
-            match="trying to differentiate twice a function that was marked with "
-            "@once_differentiable",
-        ):
+        with pytest.raises(RuntimeError, match=ONCE):
             mg.func.grad(lambda x: mg.sum(mg.func.grad(total)(x)))(x)
 
     def test_boxed_gradients_and_the_grad_mode(self):

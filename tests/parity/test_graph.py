@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from function_programs import enabled
+from function_programs import enabled, square_function
 
 import multigrad as mg
 from multigrad.autograd import graph as ours
@@ -161,22 +161,11 @@ def test_freed_with_the_graph_and_unchecked(side, graph, x):
 
 
 def test_a_function_is_packed_too(side, graph, x):
-    class Square(side.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 2 * x * g
-
     log = []
     with graph.saved_tensors_hooks(
         lambda t: log.append("pack") or t.detach(), lambda t: log.append("unpack") or t
     ):
-        y = Square.apply(x)
+        y = square_function(side).apply(x)
     np.testing.assert_allclose(gradient(side, y, x), [2, 4])
     assert log == ["pack", "unpack"]
 
