@@ -160,7 +160,10 @@ class Missed(Exception):
 
 
 class Torn(Exception):
-    """An error after some inputs were written."""
+    """An error after which the function must not be called again.
+
+    It was raised after some inputs were written, or by the function itself in a comparison.
+    """
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)

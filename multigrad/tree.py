@@ -277,7 +277,7 @@ def _paired(
         )
     parts, other_aux = kind.flatten(other)
     others = tuple(parts)
-    if len(children) != len(others) or not _same(aux, other_aux):
+    if len(children) != len(others) or not same(aux, other_aux):
         raise ValueError(
             f"expected a {name} of {len(children)} parts and {aux!r}{_at(path)}, got one of "
             f"{len(others)} and {other_aux!r}"
@@ -285,7 +285,8 @@ def _paired(
     return zip(children, others, strict=True)
 
 
-def _same(aux: Any, other: Any) -> bool:
+def same(aux: Any, other: Any) -> bool:
+    """Whether two structures, or the aux of two containers, are equal."""
     if aux is other:
         return True
     try:

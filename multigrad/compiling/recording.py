@@ -224,7 +224,8 @@ class Recording(extend.Transform):
     def tried(self, what: str, function: Callable[..., T], *args: Any) -> T:
         """Call a function that may raise because of values.
 
-        If f catches the error and goes on, the program would do so for all values.
+        If the recorded function caught the error and went on, the program would do so for all
+        values.
         """
         try:
             return function(*args)

@@ -21,11 +21,8 @@ from .node import given_back
 
 def under_dual(application: Any, values: Sequence[Any], top: Dual) -> Applied:
     """Apply a rule to arguments that include Duals of the level of `top`."""
-    top._check()
     rule, name = application.rule, application.name
-    own = [type(x) is Dual and x._level == top._level for x in values]
-    inner = lowered(values, own)
-    tangents = [x._tangent if mine else None for x, mine in zip(values, own, strict=True)]
+    inner, tangents = tangents_at(values, top)
     moving = tuple([t is not None for t in tangents])
     output, state = application.inside(inner)
     outs = each(output)
@@ -70,6 +67,18 @@ def under_dual(application: Any, values: Sequence[Any], top: Dual) -> Applied:
     ctx = state if application.inner else None
     result: Applied = application.raised(Applied(output, ctx), lifted, inner, values)
     return result
+
+
+def tangents_at(values: Sequence[Any], top: Dual) -> tuple[list[Any], list[Any]]:
+    """The values one level below the Duals of the level of `top`, and their tangents.
+
+    A zero tangent is None.
+    """
+    top._check()
+    own = [type(x) is Dual and x._level == top._level for x in values]
+    return lowered(values, own), [
+        x._tangent if mine else None for x, mine in zip(values, own, strict=True)
+    ]
 
 
 def require_setup(cls: Any) -> None:

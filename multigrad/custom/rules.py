@@ -23,7 +23,7 @@ from ..core.level import BASE, Layer, Transformation, own_switch
 from ..core.tensor import Tensor, element_of, wrap
 from ..dispatch.general import recording_at
 from ..errors import GradientError
-from ..layers.transforming import Listed, derivative, jvp, vjp, within, zeros_like
+from ..layers.transforming import Listed, derivative, jvp, namespace, vjp, within, zeros_like
 from .definition import Definition
 from .kept import Described, described, layers_in
 
@@ -74,7 +74,10 @@ class RuleDefinition(Definition):
         self.linked = any(map(_linked, layers))
         if not self.linked:
             return
-        self.like = [described(x) if is_array(x) else None for x in self.leaves]
+        self.like = [
+            Described(element_of(x), tuple(x.shape), None) if is_array(x) else None
+            for x in self.leaves
+        ]
         self.constants = [None if is_array(x) else x for x in self.leaves]
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
@@ -138,7 +141,7 @@ class RuleDefinition(Definition):
     def conformed(self, i: int, g: Any, like: Described | None, what: str) -> Any:
         """A derivative that a rule returned, converted to the dtype of its argument or output.
 
-        None, which means zero, remains, and so it is if the argument or output has no derivative.
+        Gives None, which means zero, for None and for an argument or output without a derivative.
         Raises if the shape is wrong.
         """
         if g is None or like is None or not like.elem.floating:
@@ -164,9 +167,7 @@ class RuleDefinition(Definition):
                 f"{what} is of dtype {actual.dtype}, expected the real dtype {elem.dtype}. Return "
                 "its real part."
             )
-        return (elem.library.bound if isinstance(g, Layer) else elem.library.xp).astype(
-            g, elem.dtype
-        )
+        return namespace(g).astype(g, elem.dtype)
 
 
 class VjpDefinition(RuleDefinition):

@@ -10,6 +10,7 @@ from ... import observe, tree
 from ...core.element import SCALARS, Library, common_library, is_array, mixed
 from ...core.level import Layer, innermost
 from ...core.tensor import Tensor, element_of, strip
+from ...custom.kept import layers_in
 from ...dispatch.creation import default_library
 from ...layers.batched import Batched
 from ...layers.transforming import returned
@@ -20,10 +21,10 @@ Results = tuple[list[Any], tree.Structure]
 
 def arguments_of(*structures: tree.Structure) -> tree.Structure:
     """The structure of the arguments of a call, given that of each argument."""
-    return _NONE._replace(children=structures)
+    return _EMPTY._replace(children=structures)
 
 
-_NONE = tree.flattened(())[1]
+_EMPTY = tree.flattened(())[1]
 
 
 class TreeArgument:
@@ -142,19 +143,12 @@ def fitted(argument: TreeArgument, results: Results, problem: str) -> list[Any]:
     another library raise MixedBackendsError.
     """
     leaves, structure = results
-    if not same(structure, argument.structure):
+    if not tree.same(structure, argument.structure):
         try:
             leaves = tree.fitted(argument.structure, tree.built(structure, leaves))
         except ValueError as error:
             raise TypeError(f"{problem}: {error}") from None
     return matching(argument, leaves, problem)
-
-
-def same(structure: tree.Structure, other: tree.Structure) -> bool:
-    try:
-        return structure == other
-    except Exception:  # for example arrays in them, whose comparison has no truth value
-        return False
 
 
 def matching(argument: TreeArgument, leaves: list[Any], problem: str) -> list[Any]:
@@ -221,11 +215,7 @@ def _stripped(x: Any) -> Any:
 
 def differs(x: Any) -> bool:
     """Whether a value differs between the examples of a batch, at any level."""
-    while isinstance(x, Layer):
-        if isinstance(x, Batched):
-            return True
-        x = x._array
-    return False
+    return any(isinstance(layer, Batched) for layer in layers_in(x))
 
 
 def known(x: Any) -> bool:

@@ -10,6 +10,7 @@ from ...core.computed import mark
 from ...core.level import BASE, Layer, Switch, innermost
 from ...core.tensor import Tensor, strip, wrap, wrap_at
 from ...custom.definition import Applied, Definition
+from ...custom.dual import tangents_at
 from ...custom.function import Application, apply_function
 from ...custom.kept import lowered
 from ...dispatch.general import recording_at
@@ -207,18 +208,6 @@ def unrecorded(x: Any) -> Any:
     if isinstance(x, Tensor) and x._node is not None and not recording_at(x):
         return wrap_at(x, x._array)
     return x
-
-
-def tangents_at(values: Sequence[Any], top: Dual) -> tuple[list[Any], list[Any]]:
-    """The values one level below the Duals of the level of `top`, and their tangents.
-
-    A zero tangent is None.
-    """
-    top._check()
-    own = [type(x) is Dual and x._level == top._level for x in values]
-    return lowered(values, own), [
-        x._tangent if mine else None for x, mine in zip(values, own, strict=True)
-    ]
 
 
 class Tangents:

@@ -21,7 +21,6 @@ from .arguments import (
     library_of,
     matching,
     numbers_as_arrays,
-    same,
 )
 from .bodies import first
 from .captured import Traced, applied
@@ -187,7 +186,7 @@ class _Step:
         Numbers become arrays, once the library is known.
         """
         leaves, structure = results
-        if self.form is not None and same(structure, self.form):
+        if self.form is not None and tree.same(structure, self.form):
             n = len(self.state.leaves)
             carry, ys = matching(self.state, leaves[:n], self.problem), leaves[n:]
         else:

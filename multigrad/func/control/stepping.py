@@ -151,9 +151,9 @@ class _Loop:
         del args, outs, y
         return [
             *_own(carry),
-            *_stacked(self.library, ys),
+            *_stacked(ys),
             *sums,
-            *(_stacked(self.library, stacks) if self.kept is not None else []),
+            *(_stacked(stacks) if self.kept is not None else []),
         ]
 
     def without_steps(self) -> list[Any]:
@@ -207,7 +207,7 @@ def _room(library: Library, x: Any, axes: tuple[int, ...]) -> Any:
     return library.xp.empty((*axes, *x.shape), dtype=x.dtype, device=library.device(library.xp, x))
 
 
-def _stacked(library: Library, parts: list[tuple[int, list[Any]]]) -> list[Any]:
+def _stacked(parts: list[tuple[int, list[Any]]]) -> list[Any]:
     """The columns of numbered lists, as arrays with an axis for the lists in front.
 
     Raises an error if the arrays of a column differ in shape or dtype.

@@ -163,7 +163,7 @@ _FORI = Words(
 def _truth(results: Results, library: Library) -> Any:
     """The result of a condition, as a boolean array of shape ()."""
     leaves, structure = results
-    output = leaves[0] if structure.kind is None else tree.built(structure, leaves)
+    output = tree.built(structure, leaves)
     if type(output) is bool:
         return library.xp.asarray(output)
     if not is_array(output) or tuple(output.shape) or not element_of(output).bool:
