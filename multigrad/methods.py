@@ -107,9 +107,7 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
         try:
-            result: Tensor = inplace.in_place(
-                op, lambda t, *args: function(t, *args, **options), self, others, named=options
-            )
+            result: Tensor = inplace.in_place(op, function, self, others, named=options)
             if result is NotImplemented:
                 raise TypeError(
                     f"{name}: expected arrays or Python scalars, got "

@@ -235,7 +235,8 @@ class Watch:
             else one.recorded_alone
         )
         only = self.operations[0] if len(self.operations) == 1 else None
-        self.timed = None if only is None or only.whole else only.timed
+        # a body is left at each operation, which `timed` does not do
+        self.timed = None if only is None or only.whole or body is not None else only.timed
 
     def of(self, kind: str) -> tuple[Observer, ...]:
         """The observers of events of this kind."""

@@ -201,8 +201,10 @@ def _materialized_tangents(
     dtype = next(t.dtype for t in leaves(tangents) if t is not None)
 
     def filled(x: Any, t: Any) -> Any:
-        if t is not None or not hasattr(x, "dtype"):
-            return zero(xp, x) if t is None else t
+        if t is not None:
+            return t
+        if not hasattr(x, "dtype"):
+            return zero(xp, x)
         floating = xp.isdtype(x.dtype, ("real floating", "complex floating"))
         return xp.zeros_like(x, dtype=x.dtype if floating else dtype)
 

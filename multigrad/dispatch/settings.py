@@ -95,9 +95,10 @@ def kinds(op: Op) -> dict[str, Setting]:
 
 def check(op: Op, values: tuple[Any, ...]) -> None:
     """Raise TypeError if a setting of an operation has a wrong type."""
+    expected = kinds(op)
     for name, value in zip(op.roles, values, strict=True):
-        if name in kinds(op):
-            check_one(op.name, name, value, kinds(op)[name])
+        if name in expected:
+            check_one(op.name, name, value, expected[name])
 
 
 def flag(function: str, name: str, value: Any) -> bool:

@@ -674,7 +674,7 @@ class TensorWriter(Writer):
         )
 
     def pattern(self, wants: Sequence[bool], pad: str) -> Lines:
-        """Fill in the node, for these wanted gradients of `edges`."""
+        """Fill in the node, for these wanted gradients of `parted`."""
         op = self.op
         moved = [p for p, w in zip(self.parted, wants, strict=True) if w]
         needs = tuple(

@@ -89,7 +89,7 @@ class Batched(ValueLayer):
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
         inner, own = lowered(op, values, top)
-        batching, given = op.batching, values
+        batching, arguments = op.batching, values
         if batching is not None:
             _same_for_all(op, own)
         if batching == "form":
@@ -106,13 +106,13 @@ class Batched(ValueLayer):
                 place = positions(op)
                 i = place["axis"] if "axis" in place else place["axes"]
                 inner[i] = behind_batch(inner[i], top.ndim)
-                given = (*values[:i], inner[i], *values[i + 1 :])  # it may be a Tensor, too
+                arguments = (*values[:i], inner[i], *values[i + 1 :])  # it may be a Tensor, too
             elif top.ndim < 2:
                 raise ValueError(
                     f"{op.name}: expected matrices, but inside vmap got an array of shape "
                     f"{top.shape}"
                 )
-            ans, _, _ = carried_out(op, given, inner, top)
+            ans, _, _ = carried_out(op, arguments, inner, top)
         return Batched._made(op, values, ans, top)
 
     @staticmethod

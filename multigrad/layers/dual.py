@@ -112,7 +112,7 @@ class Dual(ValueLayer):
         inner, own = lowered(op, values, top)
         tangents = for_each(lambda x: None if x is None else x._tangent, own)
         tangents = [
-            tangents[i] if any(t is not None for t in codegen.leaves(tangents[i : i + 1])) else None
+            tangents[i] if any(t is not None for t in codegen.leaves((tangents[i],))) else None
             for i in codegen.array_index(op).values()
         ]
         ans, inner, library = carried_out(op, values, inner, top)

@@ -21,7 +21,7 @@ from ..core.element import SCALARS
 from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
 from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
-from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, mode_at
+from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, recording_at
 from ..observe import NOTHING, WRITE, gate
 from ..registry import OPS, Op
 from .old_values import Copies, before_write, keep_old, noted, without
@@ -47,7 +47,7 @@ def in_place(
     direct: Callable[..., Any] | None = None,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
-    """Carry out `t = function(t, *others)` in the memory of `t`.
+    """Carry out `t = function(t, *others, **named)` in the memory of `t`.
 
     direct  `direct(array, *others)` does the same on a raw mutable array
     named   operands that the function gets by keyword
@@ -74,7 +74,7 @@ def _in_place(
 ) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
-    recording = bool(mode_at(t))
+    recording = recording_at(t)
     has_history = any(map(_has_history, (*others, *named.values())))
     if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
@@ -94,7 +94,7 @@ def _in_place(
             else:
                 written(t, place)
                 return t
-    result = function(t, *others)
+    result = function(t, *others, **named)
     if result is NotImplemented:
         return result
     store(t, place, result, recording, op.name)
@@ -196,7 +196,7 @@ def touch(t: Tensor, value: Tensor) -> None:
 
     The version increases, but no write is noted.
     """
-    permit(t, Location(t), bool(mode_at(t)), value._node is not None)
+    permit(t, Location(t), recording_at(t), value._node is not None)
     note_change(t._cell)
 
 
@@ -247,7 +247,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
     if isinstance(value, Tensor):
         value = peeled(value, t._level)
         others = _has_history(value)
-    recording = bool(mode_at(t))
+    recording = recording_at(t)
     if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)

@@ -91,6 +91,19 @@ def inside_a_forward(run: Any, xs: Any) -> Any:
     return func.grad(lambda x: mg.sum(Own.apply(x)))(H)
 
 
+def on_times_of_levels(run: Any, xs: Any) -> Any:
+    """An observer of times alone notices the operations of the body, as anywhere."""
+    with mg.autograd.profiler.profile():
+        return func.hessian(lambda h: loss(run, W, h, xs))(H)
+
+
+def on_a_keyword_of_a_write(run: Any, xs: Any) -> Any:
+    def last(low: Any) -> Any:
+        return mg.sum(run(lambda h, x: ((h * 1.0).clip_(min=low) * x, h), H, xs)[0])
+
+    return func.grad(last)(H + 0.1)
+
+
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "hooks": on_hooks,
     "complex": on_complex,
@@ -99,6 +112,8 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "forward": inside_a_forward,
     "anomaly": watched(mg.autograd.detect_anomaly),
     "profile": watched(mg.autograd.profiler.profile),
+    "profile of levels": on_times_of_levels,
+    "a keyword of a write": on_a_keyword_of_a_write,
     "checkpoint": lambda run, xs: func.value_and_grad(
         lambda w: func.checkpoint(lambda w: loss(run, w, H, xs))(w)
     )(W),
