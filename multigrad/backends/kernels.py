@@ -450,8 +450,9 @@ def over_several(transform: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
         if s is not None:
             axes = tuple(range(-len(s), 0)) if axes is None else axes
-        if s is not None and -1 in s:
-            whole = [x.shape[a] for a in axes]
+        if s is not None and -1 in s and len(s) == len(axes):  # else the library raises
+            ndim = len(x.shape)
+            whole = [x.shape[a] if -ndim <= a < ndim else -1 for a in axes]
             if transform.__name__ == "irfftn":
                 whole[-1] = 2 * (whole[-1] - 1)
             s = tuple(n if n != -1 else length for n, length in zip(s, whole, strict=True))

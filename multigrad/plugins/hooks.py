@@ -89,7 +89,7 @@ def items(plugin: Plugin, hook: str, kind: type | None = None) -> Iterator[Any]:
     results = caller()
     if not results:
         raise Refused(f"returned nothing from {hook}.")
-    (result,) = results
+    result = results[0]
     if kind is None:
         has_items, advice = isinstance(result, Mapping), "return {operation: generator}"
     else:

@@ -136,6 +136,11 @@ class Known(Part):
         super().fail(str(cause) if isinstance(cause, NoDeviceError) else message, cause)
         self.cause = cause
 
+    def try_again(self) -> None:
+        if self.interrupted:
+            self.cause = None
+        super().try_again()
+
 
 class Refused(Exception):
     """What is wrong with a plugin, in a sentence that goes on after its name."""

@@ -16,8 +16,10 @@ from forward_programs import at, close, raw
 import multigrad as mg
 from multigrad import func
 from multigrad.autograd import forward_ad
+from multigrad.core.level import Transformation
 from multigrad.errors import GradientError, LeakError, MissingRuleError
 from multigrad.layers.dual import Dual
+from multigrad.layers.value_layer import ValueLayer
 
 
 class TestDual:
@@ -317,3 +319,18 @@ class TestHistoriesFurtherIn:
                 y[0] = 5.0
             forward_ad.unpack_dual(xp.sum(y * y)).primal.backward()
         close(x.grad, [10, 4, 6])  # as of a Tensor
+
+
+def test_a_class_that_cannot_apply_a_function_is_named():
+    class Mute(ValueLayer):
+        __slots__ = ()
+
+    class Same(mg.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x * 1)
+
+    run = Transformation("mute")
+    with pytest.raises(
+        NotImplementedError,
+        match=r"under Mute yet: let the class Mute define the static method _apply_custom\(app",
+    ):
+        run.call(lambda: Same.apply(Mute._around(np.ones(2), run, run.own_level)))

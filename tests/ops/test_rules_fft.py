@@ -181,6 +181,12 @@ def test_minus_one_is_the_length_without_s(library: str) -> None:
         assert transform(x, s=(2, -1), axes=(0, 1)).shape == (2, *plain.shape[1:])
 
 
+@pytest.mark.parametrize("s", [(-1,), (2, -1, 3)])
+def test_minus_one_for_an_axis_that_is_not_there(s: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="different lengths|axis -3 is out of bounds"):
+        mg.fft.fftn(mg.ones((3, 4)), s=s, axes=(0, 1) if len(s) == 1 else None)
+
+
 def test_an_axis_that_is_repeated_is_transformed_again() -> None:
     """To the length that stands beside it there: the last first, but in irfftn the last last."""
     xp = mg.namespace("numpy")

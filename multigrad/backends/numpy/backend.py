@@ -562,9 +562,9 @@ def unshared(xp: Any, arrays: list[Any]) -> bool:
     A view holds the array that owns the memory, whatever it was made from. So the count of that
     array includes the views, and a view that something else uses has a higher count itself.
     """
-    last = len(arrays) - 1
-    if SOLE_LISTED < 0:
+    if SOLE_LISTED < 0:  # a count is no proof here
         return False
+    last = len(arrays) - 1
     if not last:  # the flags of an array hold a reference to it
         return (
             type(arrays[0]) is np.ndarray

@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from ...registry import About, composite, define, nondifferentiable
+from ..batching import whole
 from ..indexing import take_along_axis_vjp
 from ..kernels import is_complex, wide
 from ..keys import float_dtype, index_dtype
@@ -136,7 +137,9 @@ nondifferentiable(
     "places_of(x, values, /, places)",
     forward=places_of,
     chapter="kernels",
-    batching="form",
+    batching=lambda xp, x, values, places, size: xp.places_of(
+        whole(xp, x, size), whole(xp, values, size), places
+    ),
     doc="The positions, in each line along the last axis, of the elements at these places of the "
     "stable order; `values` are these elements.",
 )
