@@ -1,10 +1,11 @@
-"""What the parity tests of autograd.Function share: small Functions for every side (see
+"""Small Functions that tests share, and makers of Functions for every side of the parity tests (see
 parity/conftest.py).
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,27 @@ def make(side, forward, backward=lambda ctx, *g: g[0], **more):
 
 def same(side, t, expected):
     np.testing.assert_allclose(side.values(t), np.asarray(expected, dtype=np.float64), rtol=1e-12)
+
+
+class Square(mg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * ctx.saved_tensors[0] * g
+
+
+class Double(mg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2.0
 
 
 class OnceSquare(mg.autograd.Function):

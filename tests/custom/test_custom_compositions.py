@@ -11,6 +11,7 @@ import pytest
 from conftest import values
 from custom_rules import sine_jvp, sine_vjp
 from forward_programs import raw
+from function_programs import Double
 
 import multigrad as mg
 from multigrad import func
@@ -152,15 +153,6 @@ def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on
     began after that of the pass.
     """
 
-    class Twice(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return 2.0 * x
-
-        @staticmethod
-        def backward(ctx, g):
-            return 2.0 * g
-
     class Outer(Function):
         @staticmethod
         def forward(ctx, x):
@@ -169,10 +161,10 @@ def test_a_function_applied_in_a_backward_passes_on_what_its_gradient_depends_on
 
         @staticmethod
         def backward(ctx, g):
-            return Twice.apply(g) + 0.0 * ctx.saved_tensors[0]
+            return Double.apply(g) + 0.0 * ctx.saved_tensors[0]
 
     by_rule = func.custom_vjp(lambda x: 2.0 * x)
-    by_rule.defvjp(lambda x: (2.0 * x, None), lambda _, g: (Twice.apply(g),))
+    by_rule.defvjp(lambda x: (2.0 * x, None), lambda _, g: (Double.apply(g),))
     x, v = np.array([1.0, 2.0]), np.array([3.0, -1.0])
     for f in (Outer.apply, by_rule):
         assert np.array_equal(func.linearize(lambda x, f=f: f(x**3), x)[1](v), 6 * x**2 * v)

@@ -22,6 +22,10 @@ KINDS = {
 }
 
 
+def made(xp: Any, data: list[int], dtype: str, recorded: bool) -> Any:
+    return leaf(xp, data, dtype) * 1 if recorded else const(xp, data, dtype)
+
+
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_dtypes(xp: Any, target: str, source: str) -> None:
@@ -30,7 +34,7 @@ def test_dtypes(xp: Any, target: str, source: str) -> None:
     """
     variants = [False] if KINDS[target] < 2 else [False, True]
     for recorded in variants:
-        y = leaf(xp, [0, 1, 0], target) * 1 if recorded else const(xp, [0, 1, 0], target)
+        y = made(xp, [0, 1, 0], target, recorded)
         before = y._version
         if KINDS[source] > KINDS[target]:
             with pytest.raises(
@@ -58,11 +62,7 @@ def test_dtypes(xp: Any, target: str, source: str) -> None:
     ],
 )
 def test_scalars_of_a_higher_kind(xp: Any, target: str, scalar: Any, recorded: bool) -> None:
-    y = (
-        leaf(xp, [0, 1], target) * 1
-        if recorded and KINDS[target] > 1
-        else const(xp, [0, 1], target)
-    )
+    y = made(xp, [0, 1], target, recorded and KINDS[target] > 1)
     with pytest.raises(
         RuntimeError,
         match=rf"a Python {type(scalar).__name__} .*can't be cast to the desired output type "
@@ -83,11 +83,7 @@ def test_scalars_of_a_higher_kind(xp: Any, target: str, scalar: Any, recorded: b
     ],
 )
 def test_scalars_that_are_written(xp: Any, target: str, scalar: Any, recorded: bool) -> None:
-    y = (
-        leaf(xp, [0, 1], target) * 1
-        if recorded and KINDS[target] > 1
-        else const(xp, [0, 1], target)
-    )
+    y = made(xp, [0, 1], target, recorded and KINDS[target] > 1)
     y[0] = scalar
     np.testing.assert_array_equal(values(y), np.asarray([scalar, 1], dtype=target))
     assert y.dtype == getattr(xp, target)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from function_programs import Square
 
 import multigrad as mg
 from multigrad import func
@@ -35,17 +36,6 @@ class Row(NamedTuple):
     begins: str
     says: tuple[str, ...] = ()
     kind: Any = TypeError
-
-
-class Square(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x**2
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return 2 * ctx.saved_tensors[0] * g
 
 
 class Series:
@@ -304,19 +294,12 @@ ROWS = [
         ("x[0]", "tolist()"),
         kind=RuntimeError,
     ),
-    Row(
-        "pickling a result",
-        lambda xp: pickle.dumps(leaf(xp) * 2),
-        "only leaf Tensors can be pickled",
-        ("detach()",),
-        kind=RuntimeError,
-    ),
-    Row(
-        "copying a result",
-        lambda xp: copy.copy(leaf(xp) * 2),
-        "only leaf Tensors can be copied by copy.copy()",
-        ("clone()",),
-        kind=RuntimeError,
+    *(
+        Row(f"{how} a result", lambda xp, f=f: f(leaf(xp) * 2), begins, (way,), kind=RuntimeError)
+        for how, f, begins, way in (
+            ("pickling", pickle.dumps, "only leaf Tensors can be pickled", "detach()"),
+            ("copying", copy.copy, "only leaf Tensors can be copied by copy.copy()", "clone()"),
+        )
     ),
     Row(
         "an index that is a float",

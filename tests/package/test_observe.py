@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from function_programs import Double
 
 import multigrad as mg
 from multigrad import func, observe
-from multigrad.autograd import Function, profiler
+from multigrad.autograd import profiler
 from multigrad.autograd.graph import saved_tensors_hooks
 from multigrad.core.graph import Node
 from multigrad.observe import (
@@ -140,15 +141,6 @@ class TestEvents:
         assert [text[0] for text in log.told] == ["+", "-"]
 
     def test_a_function(self, x):
-        class Double(Function):
-            @staticmethod
-            def forward(ctx: Any, t: Any) -> Any:
-                return t * 2.0
-
-            @staticmethod
-            def backward(ctx: Any, g: Any) -> Any:
-                return g * 2.0
-
         cube = func.custom_jvp(lambda t: t * t * t)
         cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]))
         with Log(FUNCTION, NODE, STEP) as log:

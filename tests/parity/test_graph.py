@@ -58,14 +58,17 @@ def test_pack_and_unpack(side, graph, x):
     np.testing.assert_allclose(gradient(side, g, x), (2 + 4 * np.array([1, 4])) * np.exp([1, 4]))
 
 
-def test_packing_as_something_else(side, graph, x):
-    store = []
-
+def stored(side, graph, store):
     def pack(t):
         store.append(side.values(t))
         return len(store) - 1
 
-    with graph.saved_tensors_hooks(pack, lambda i: side.tensor(store[i])):
+    return graph.saved_tensors_hooks(pack, lambda i: side.tensor(store[i]))
+
+
+def test_packing_as_something_else(side, graph, x):
+    store = []
+    with stored(side, graph, store):
         y = side.xp.sin(x) * x
     assert len(store) == 3
     np.testing.assert_allclose(gradient(side, y, x), np.cos([1, 2]) * [1, 2] + np.sin([1, 2]))
@@ -73,12 +76,7 @@ def test_packing_as_something_else(side, graph, x):
 
 def test_lists_and_several_outputs(side, graph, x):
     store = []
-
-    def pack(t):
-        store.append(side.values(t))
-        return len(store) - 1
-
-    with graph.saved_tensors_hooks(pack, lambda i: side.tensor(store[i])):
+    with stored(side, graph, store):
         q, r = side.xp.linalg.qr(
             side.xp.reshape(side.xp.concat([x, x * x]), (2, 2))
             + side.tensor([[3.0, 1.0], [0.0, 2.0]])

@@ -31,6 +31,12 @@ def named(log, name):
     return hook
 
 
+def hooked(log, /, **leaves):
+    for name, t in leaves.items():
+        t.register_hook(named(log, name))
+        t.register_post_accumulate_grad_hook(named(log, name + " accumulated"))
+
+
 def test_order_at_one_array(side, leaf):
     x = leaf(1.0)
     y = x * 2
@@ -82,9 +88,7 @@ def test_a_leaf_runs_as_soon_as_its_gradient_is_complete(side, leaf):
 def test_the_leaves_of_one_node_run_in_the_order_of_its_operands(side, leaf):
     x, y = leaf(1.0), leaf(2.0)
     log = []
-    for name, t in (("y", y), ("x", x)):
-        t.register_hook(named(log, name))
-        t.register_post_accumulate_grad_hook(named(log, name + " accumulated"))
+    hooked(log, y=y, x=x)
     (x * y).backward()
     assert log == ["x", "x accumulated", "y", "y accumulated"]
 
@@ -231,9 +235,7 @@ def test_grad_mode_and_create_graph(side, leaf):
 def test_only_asked_for_inputs_accumulate_with_their_hooks(side, leaf):
     x, w = leaf(1.0), leaf(2.0)
     log = []
-    for name, t in (("x", x), ("w", w)):
-        t.register_hook(named(log, name))
-        t.register_post_accumulate_grad_hook(named(log, name + " accumulated"))
+    hooked(log, x=x, w=w)
     side.xp.sum(x * w).backward(inputs=[x])
     assert log == ["x", "x accumulated"]
     assert w.grad is None and number(x.grad) == 2.0

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from function_programs import Double
 from report_pages import HOSTILE, Page
 
 import multigrad as mg
@@ -182,15 +183,6 @@ def test_what_several_keep_counts_once_in_their_group() -> None:
 
 
 def test_functions_of_ones_own_have_a_kind() -> None:
-    class Double(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g * 2
-
     boxes = shown(graph.draw(Double.apply(part(0, 3))).html)["boxes"]
     assert "own derivative" in {b["kind"] for b in boxes}
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from function_programs import Square
 from profiler_events import event, leaf, names
 
 import multigrad as mg
@@ -92,17 +93,6 @@ class TestWhatIsAnEvent:
         assert np.asarray(w.array).tolist() == [0, 0]
 
     def test_a_function(self, backend):
-        class Square(mg.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.save_for_backward(x)
-                return x * x
-
-            @staticmethod
-            def backward(ctx, g):
-                (x,) = ctx.saved_tensors
-                return 2 * g * x
-
         x = leaf(backend, 3.0)
         with profile() as prof:
             Square.apply(x).backward()

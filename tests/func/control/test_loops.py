@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from function_programs import Square
 from loop_programs import near, unrolled
 
 import multigrad as mg
@@ -261,22 +262,12 @@ def test_functions_of_the_users_own_and_transformations_in_a_body() -> None:
         lambda x, w: (x * w, (x, w)), lambda kept, g: (3.0 * g * kept[1], mg.sum(g * kept[0]))
     )
 
-    class Cubed(mg.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return 3.0 * g * ctx.saved_tensors[0] ** 2
-
     def f(run: Any) -> Any:
         def loss(s: Any) -> Any:
             def body(h: Any, x: Any) -> Any:
                 slope = func.grad(lambda h: mg.sum(mg.sin(h * s)))(h)
                 rows = func.vmap(lambda a: a * s)(h)
-                return mg.tanh(doubled(h, s) + Cubed.apply(s * x)) + 0.1 * slope, mg.sum(
+                return mg.tanh(doubled(h, s) + Square.apply(s * x)) + 0.1 * slope, mg.sum(
                     rows
                 ) + func.checkpoint(lambda h: mg.sum(mg.exp(s * h)))(h)
 
