@@ -306,11 +306,8 @@ def take(xp: Any, x: Any, indices: Any, axis: Any, size: int, batched: Any) -> A
     indices = xp.reshape(indices, (size, prod(shape))) + counted(xp, size, 2, n, indices)
     part = xp.take(xp.reshape(x, (size * n, *x.shape[2:])), xp.reshape(indices, (-1,)), axis=0)
     part = xp.reshape(part, (size, *shape, *x.shape[2:]))
-    before = tuple(range(1 + len(shape), 1 + len(shape) + axis))
-    return xp.permute_dims(
-        part,
-        (0, *before, *range(1, 1 + len(shape)), *range(1 + len(shape) + axis, len(part.shape))),
-    )
+    first = tuple(range(1, 1 + len(shape)))
+    return xp.moveaxis(part, first, tuple(axis + i for i in first)) if axis else part
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, axis: int, size: int) -> Any:

@@ -25,4 +25,3 @@ nondifferentiable("isdtype(dtype, kind)", doc="Whether a dtype belongs to a kind
 nondifferentiable("result_type(*arrays_and_dtypes)", doc="The dtype that results from type "
                                                          "promotion of the arguments.",
                   about=About(any_operands=True))
-# fmt: on

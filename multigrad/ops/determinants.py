@@ -235,4 +235,3 @@ define("adjugate_tangent(x, dx, /)", materialize=False, batching=batching_linalg
        x=lambda xp, g, x, dx: adjoint(xp, _second_tangent(xp, x, dx, adjoint(xp, g))),
        dx=lambda xp, g, x: adjoint(xp, xp.adjugate_tangent(x, adjoint(xp, g))),
        jvp=adjugate_tangent_jvp)
-# fmt: on

@@ -106,34 +106,7 @@ def copysign(xp: Any, x1: Any, x2: Any) -> Any:
     return xp.where(xp.signbit(x1) == xp.signbit(x2), x1, -x1)
 
 
-# ----- arithmetic -----
-
-# fmt: off
-elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", doc="The sum of each pair of elements.",
-            about=About(dtypes="any numeric dtype"))
-elementwise("subtract(x1, x2, /)", x1=1, x2=-1, operator="sub",
-            doc="The difference of each pair of elements.",
-            about=About(dtypes="any numeric dtype"))
-elementwise("multiply(x1, x2, /)", x1=lambda xp, x2: x2, x2=lambda xp, x1: x1, operator="mul",
-            doc="The product of each pair of elements.",
-            about=About(dtypes="any numeric dtype"))
-elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2,
-            x2=lambda xp, g, x1, x2: -g * ((x1 / x2) / x2), operator="truediv",
-            doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and "
-                "-inf (nan for 0/0).")
-elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.",
-            about=About(example="mg.asarray([1.0, -2.0])", dtypes="any numeric dtype"))
-elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.",
-            about=About(dtypes="any numeric dtype"))
-elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x},
-            doc="One divided by each element.",
-            about=About(gradient={"x": "-g / x**2"}))
-elementwise("square(x, /)", x=lambda xp, x: 2.0 * x, doc="The square of each element.",
-            about=About(example="mg.asarray([2.0, 3.0])", dtypes="any numeric dtype"))
-elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2.0 * ans),
-            doc="The principal square root of each element. The gradient at 0 is inf.",
-            about=About(at="inf at 0"))
-# fmt: on
+# ----- rules of powers and exponentials -----
 
 
 def pow_x1_partial(xp: Any, x1: Any, x2: Any, x2_scalar: Any) -> Any:
@@ -160,33 +133,6 @@ def pow_x2_partial(xp: Any, x1: Any, x2: Any, ans: Any) -> Any:
     return ans * xp.log(xp.where(flat, 1, x1))
 
 
-# fmt: off
-elementwise("pow(x1, x2, /)", x1=pow_x1_partial, x2=pow_x2_partial, operator="pow",
-            doc="Each element of x1 raised to the power in x2. The gradient of x**0 is 0 "
-                "everywhere, and that of 0**y is 0 for y >= 0.",
-            about=About(gradient={"x1": "g * x2 * x1**(x2 - 1)", "x2": "g * ans * log(x1)"},
-                        dtypes="any numeric dtype"))
-elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2),
-            operator="mod", doc="The remainder of floor division, with the sign of x2.",
-            about=About(dtypes="any numeric dtype"))
-# fmt: on
-
-# ----- exponentials and logarithms -----
-
-# fmt: off
-elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each element.")
-elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1.0, doc="exp(x) - 1, accurate near 0.",
-            about=About(gradient={"x": "g * exp(x)"}))
-elementwise("log(x, /)", x=lambda xp, g, x: g / x,
-            doc="The natural logarithm of each element. The gradient at 0 is inf.")
-elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1.0 + x), doc="log(1 + x), accurate near 0.")
-elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2),
-            doc="The logarithm to base 2 of each element.")
-elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
-            doc="The logarithm to base 10 of each element.")
-# fmt: on
-
-
 def softmax_weight(xp: Any, x: Any, other: Any, scale: Number | None = None) -> Any:
     """exp(x) / (exp(x) + exp(other)), with full relative precision and without overflow.
 
@@ -198,15 +144,7 @@ def softmax_weight(xp: Any, x: Any, other: Any, scale: Number | None = None) -> 
     return xp.exp(-xp.logaddexp(0.0, apart if scale is None else xp.scaled(apart, scale)))
 
 
-elementwise(
-    "logaddexp(x1, x2, /)",
-    x1=lambda xp, x1, x2: softmax_weight(xp, x1, x2),
-    x2=lambda xp, x1, x2: softmax_weight(xp, x2, x1),
-    doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.",
-    about=About(gradient={"x1": "g * exp(x1 - ans)", "x2": "g * exp(x2 - ans)"}),
-)
-
-# ----- trigonometric and hyperbolic functions -----
+# ----- rules of trigonometric and hyperbolic functions -----
 
 # The formulas use products of differences. These are exact where they are small, and their factors
 # do not overflow. `1 - z` and `z + 1` lose the sign of a zero imaginary part, which decides on
@@ -244,55 +182,12 @@ def atanh_vjp(xp: Any, g: Any, x: Any) -> Any:
     return g / xp.difference_of_squares(1.0, x)
 
 
-# fmt: off
-elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
-elementwise("cos(x, /)", x=lambda xp, x: -xp.sin(x), doc="The cosine of each element.")
-elementwise("tan(x, /)", x=lambda xp, ans: 1.0 + ans * ans, doc="The tangent of each element.")
-elementwise("sinh(x, /)", x=lambda xp, x: xp.cosh(x), doc="The hyperbolic sine of each element.")
-elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine of each element.")
-elementwise("tanh(x, /)", x=lambda xp, ans: 1.0 - ans * ans,
-            doc="The hyperbolic tangent of each element.")
-elementwise("asin(x, /)", x=lambda xp, g, x: g / _root_of_one_minus_square(xp, x),
-            doc="The inverse sine of each element. The gradient at 1 is inf.",
-            about=About(gradient={"x": "g / sqrt(1 - x**2)"}, at="inf at -1 and 1"))
-elementwise("acos(x, /)", x=lambda xp, g, x: -g / _root_of_one_minus_square(xp, x),
-            doc="The inverse cosine of each element. The gradient at 1 is -inf.",
-            about=About(gradient={"x": "-g / sqrt(1 - x**2)"}, at="-inf at -1 and 1"))
-elementwise("atan(x, /)", x=atan_vjp, doc="The inverse tangent of each element.",
-            about=About(gradient={"x": "g / (1 + x**2)"}))
-elementwise("asinh(x, /)", x=lambda xp, g, x: g / _root_of_one_plus_square(xp, x),
-            doc="The inverse hyperbolic sine of each element.",
-            about=About(gradient={"x": "g / sqrt(1 + x**2)"}))
-elementwise("acosh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x - 1) / xp.sqrt(x - -1),
-            doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.",
-            about=About(gradient={"x": "g / sqrt(x**2 - 1)"}, at="inf at 1",
-                        example="mg.asarray([1.5, 2.0])"))
-elementwise("atanh(x, /)", x=atanh_vjp,
-            doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.",
-            about=About(gradient={"x": "g / (1 - x**2)"}))
-# fmt: on
-
-
 def atan2_partial(xp: Any, x: Any, r: Any) -> Any:
     """x / r**2 without squaring r, which may overflow or underflow; 0 at the origin."""
     return unit(xp, x, r) / xp.where(r == 0, INF, r)
 
 
-# fmt: off
-elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
-            x2=lambda xp, x1, x2: -atan2_partial(xp, x1, xp.hypot(x1, x2)),
-            doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.",
-            about=About(gradient={"x1": "g * x2 / (x1**2 + x2**2)",
-                                  "x2": "-g * x1 / (x1**2 + x2**2)"},
-                        at="0 at (0, 0)"))
-elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans),
-            x2=lambda xp, x2, ans: unit(xp, x2, ans),
-            doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where "
-                "PyTorch gives nan.",
-            about=About(gradient={"x1": "g * x1 / ans", "x2": "g * x2 / ans"}, at="0 at (0, 0)"))
-# fmt: on
-
-# ----- absolute value, sign, and the parts of complex numbers -----
+# ----- rules of the absolute value, the sign, and the parts of complex numbers -----
 
 
 def abs_vjp(xp: Any, g: Any, x: Any) -> Any:
@@ -322,61 +217,16 @@ def sign_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
     return (g - ans * alike(xp, xp.real(xp.conj(ans) * g), ans)) / r
 
 
-# fmt: off
-define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwise",
-       doc="The absolute value (modulus) of each element. The gradient at 0 is 0.",
-       about=About(gradient={"x": "g * sign(x)"}, at="0 at 0", example="mg.asarray([-2.0, 3.0])"))
-define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans),
-       batching="elementwise",
-       doc="The sign of each element; for complex numbers z / |z|. The gradient of a real "
-           "argument is 0, and so is the gradient at 0.",
-       about=About(gradient={"x": "0 * g"}, example="mg.asarray([-2.0, 3.0])"))
-# fmt: on
-
-
 def _of_complex(x: Any) -> bool:
     return "complex" in str(x.dtype)
 
 
-# fmt: off
-linear("real(x, /)", x=lambda xp, g: g, batching="elementwise",
-       view=lambda x: _of_complex(x) or "same", doc="The real part of each element.",
-       about=About(gradient="g as the real part", example="mg.asarray([1 + 2j, 3.0])"))
-linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batching="elementwise",
-       view=_of_complex, doc="The imaginary part of each element.",
-       about=About(gradient="1j * g", example="mg.asarray([1 + 2j, 3.0])"))
-linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise",
-       doc="The complex conjugate of each element.",
-       about=About(example="mg.asarray([1 + 2j, 3.0])"))
-# By ans, not by sign(x2), since the sign of -0.0 counts. The gradient of x2 is 0, and that of x1 at
-# 0.
-elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,
-            forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.",
-            about=About(gradient={"x1": "g * sign(x1) * sign(x2)"}, at="0 at x1 = 0"))
-# fmt: on
-
-# ----- selections: gradients are selected, too, since inf times a mask is nan -----
+# ----- rules of selections: gradients are selected, too, since inf times a mask is nan -----
 
 
 def _share(xp: Any, g: Any, tie: Any, lost: Any) -> Any:
     """Split the gradient evenly at a tie; next to a nan, both operands get the whole gradient."""
     return xp.where(tie, g / 2, xp.where(lost, 0.0, g))
-
-
-# fmt: off
-elementwise("maximum(x1, x2, /)", forward={"*": maximum},
-            x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
-            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1),
-            doc="The larger of each pair of elements. Ties share the gradient.",
-            about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
-                        at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
-elementwise("minimum(x1, x2, /)", forward={"*": minimum},
-            x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
-            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1),
-            doc="The smaller of each pair of elements. Ties share the gradient.",
-            about=About(gradient={"x1": "where(x1 < x2, g, 0)", "x2": "where(x2 < x1, g, 0)"},
-                        at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
-# fmt: on
 
 
 def clip_x_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
@@ -397,48 +247,167 @@ def clip_max_vjp(xp: Any, g: Any, x: Any, min: Any, max: Any) -> Any:
     return xp.where(x > max if min is None else (x > max) | (min > max), g, 0.0)
 
 
-elementwise(
-    "clip(x, /, min: array = None, max: array = None)",
-    x=clip_x_vjp,
-    min=clip_min_vjp,
-    max=clip_max_vjp,
-    forward={"*": clip},
-    doc="Each element limited to the interval [min, max]. At a bound the gradient goes to x.",
-    about=About(
-        gradient={"x": "where((x >= min) & (x <= max), g, 0)"},
-        at="at min and max themselves x gets g, and the bounds get 0",
-        example="mg.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0",
-        dtypes="any numeric dtype",
-    ),
-)
+# ----- arithmetic -----
+
+_NUMERIC = About(dtypes="any numeric dtype")
+
+# fmt: off
+elementwise("add(x1, x2, /)", x1=1, x2=1, operator="add", about=_NUMERIC,
+            doc="The sum of each pair of elements.")
+elementwise("subtract(x1, x2, /)", x1=1, x2=-1, operator="sub", about=_NUMERIC,
+            doc="The difference of each pair of elements.")
+elementwise("multiply(x1, x2, /)", x1=lambda xp, x2: x2, x2=lambda xp, x1: x1, operator="mul",
+            about=_NUMERIC, doc="The product of each pair of elements.")
+elementwise("divide(x1, x2, /)", x1=lambda xp, g, x2: g / x2,
+            x2=lambda xp, g, x1, x2: -g * ((x1 / x2) / x2), operator="truediv",
+            doc="The quotient of each pair of elements. At x2 = 0 the gradients are inf and "
+                "-inf (nan for 0/0).")
+elementwise("negative(x, /)", x=-1, operator="neg", doc="The negative of each element.",
+            about=About(example="mg.asarray([1.0, -2.0])", dtypes="any numeric dtype"))
+elementwise("positive(x, /)", x=1, operator="pos", doc="Each element, unchanged.", about=_NUMERIC)
+elementwise("reciprocal(x, /)", x=lambda xp, ans: -(ans * ans), forward={"*": lambda xp, x: 1 / x},
+            doc="One divided by each element.",
+            about=About(gradient={"x": "-g / x**2"}))
+elementwise("square(x, /)", x=lambda xp, x: 2.0 * x, doc="The square of each element.",
+            about=About(example="mg.asarray([2.0, 3.0])", dtypes="any numeric dtype"))
+elementwise("sqrt(x, /)", x=lambda xp, g, ans: g / (2.0 * ans),
+            doc="The principal square root of each element. The gradient at 0 is inf.",
+            about=About(at="inf at 0"))
+elementwise("pow(x1, x2, /)", x1=pow_x1_partial, x2=pow_x2_partial, operator="pow",
+            doc="Each element of x1 raised to the power in x2. The gradient of x**0 is 0 "
+                "everywhere, and that of 0**y is 0 for y >= 0.",
+            about=About(gradient={"x1": "g * x2 * x1**(x2 - 1)", "x2": "g * ans * log(x1)"},
+                        dtypes="any numeric dtype"))
+elementwise("remainder(x1, x2, /)", x1=1, x2=lambda xp, g, x1, x2: -g * xp.floor_divide(x1, x2),
+            operator="mod", doc="The remainder of floor division, with the sign of x2.",
+            about=_NUMERIC)
+
+# ----- exponentials and logarithms -----
+
+elementwise("exp(x, /)", x=lambda xp, ans: ans, doc="The exponential of each element.")
+elementwise("expm1(x, /)", x=lambda xp, ans: ans + 1.0, doc="exp(x) - 1, accurate near 0.",
+            about=About(gradient={"x": "g * exp(x)"}))
+elementwise("log(x, /)", x=lambda xp, g, x: g / x,
+            doc="The natural logarithm of each element. The gradient at 0 is inf.")
+elementwise("log1p(x, /)", x=lambda xp, g, x: g / (1.0 + x), doc="log(1 + x), accurate near 0.")
+elementwise("log2(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN2),
+            doc="The logarithm to base 2 of each element.")
+elementwise("log10(x, /)", x=lambda xp, g, x: g / xp.scaled(x, LN10),
+            doc="The logarithm to base 10 of each element.")
+elementwise("logaddexp(x1, x2, /)", x1=lambda xp, x1, x2: softmax_weight(xp, x1, x2),
+            x2=lambda xp, x1, x2: softmax_weight(xp, x2, x1),
+            doc="log(exp(x1) + exp(x2)), without overflow. The gradients at (-inf, -inf) are 1/2.",
+            about=About(gradient={"x1": "g * exp(x1 - ans)", "x2": "g * exp(x2 - ans)"}))
+
+# ----- trigonometric and hyperbolic functions -----
+
+elementwise("sin(x, /)", x=lambda xp, x: xp.cos(x), doc="The sine of each element.")
+elementwise("cos(x, /)", x=lambda xp, x: -xp.sin(x), doc="The cosine of each element.")
+elementwise("tan(x, /)", x=lambda xp, ans: 1.0 + ans * ans, doc="The tangent of each element.")
+elementwise("sinh(x, /)", x=lambda xp, x: xp.cosh(x), doc="The hyperbolic sine of each element.")
+elementwise("cosh(x, /)", x=lambda xp, x: xp.sinh(x), doc="The hyperbolic cosine of each element.")
+elementwise("tanh(x, /)", x=lambda xp, ans: 1.0 - ans * ans,
+            doc="The hyperbolic tangent of each element.")
+elementwise("asin(x, /)", x=lambda xp, g, x: g / _root_of_one_minus_square(xp, x),
+            doc="The inverse sine of each element. The gradient at 1 is inf.",
+            about=About(gradient={"x": "g / sqrt(1 - x**2)"}, at="inf at -1 and 1"))
+elementwise("acos(x, /)", x=lambda xp, g, x: -g / _root_of_one_minus_square(xp, x),
+            doc="The inverse cosine of each element. The gradient at 1 is -inf.",
+            about=About(gradient={"x": "-g / sqrt(1 - x**2)"}, at="-inf at -1 and 1"))
+elementwise("atan(x, /)", x=atan_vjp, doc="The inverse tangent of each element.",
+            about=About(gradient={"x": "g / (1 + x**2)"}))
+elementwise("asinh(x, /)", x=lambda xp, g, x: g / _root_of_one_plus_square(xp, x),
+            doc="The inverse hyperbolic sine of each element.",
+            about=About(gradient={"x": "g / sqrt(1 + x**2)"}))
+elementwise("acosh(x, /)", x=lambda xp, g, x: g / xp.sqrt(x - 1) / xp.sqrt(x - -1),
+            doc="The inverse hyperbolic cosine of each element. The gradient at 1 is inf.",
+            about=About(gradient={"x": "g / sqrt(x**2 - 1)"}, at="inf at 1",
+                        example="mg.asarray([1.5, 2.0])"))
+elementwise("atanh(x, /)", x=atanh_vjp,
+            doc="The inverse hyperbolic tangent of each element. The gradient at 1 is inf.",
+            about=About(gradient={"x": "g / (1 - x**2)"}))
+elementwise("atan2(x1, x2, /)", x1=lambda xp, x1, x2: atan2_partial(xp, x2, xp.hypot(x1, x2)),
+            x2=lambda xp, x1, x2: -atan2_partial(xp, x1, xp.hypot(x1, x2)),
+            doc="The angle of the point (x2, x1), in [-pi, pi]. The gradients at the origin are 0.",
+            about=About(gradient={"x1": "g * x2 / (x1**2 + x2**2)",
+                                  "x2": "-g * x1 / (x1**2 + x2**2)"},
+                        at="0 at (0, 0)"))
+elementwise("hypot(x1, x2, /)", forward={"*": hypot}, x1=lambda xp, x1, ans: unit(xp, x1, ans),
+            x2=lambda xp, x2, ans: unit(xp, x2, ans),
+            doc="sqrt(x1**2 + x2**2), without overflow. The gradients at (0, 0) are 0, where "
+                "PyTorch gives nan.",
+            about=About(gradient={"x1": "g * x1 / ans", "x2": "g * x2 / ans"}, at="0 at (0, 0)"))
+
+# ----- absolute value, sign, and the parts of complex numbers -----
+
+define("abs(x, /)", x=abs_vjp, jvp=abs_jvp, operator="abs", batching="elementwise",
+       doc="The absolute value (modulus) of each element. The gradient at 0 is 0.",
+       about=About(gradient={"x": "g * sign(x)"}, at="0 at 0", example="mg.asarray([-2.0, 3.0])"))
+define("sign(x, /)", x=sign_vjp, jvp=lambda xp, t, x, ans: sign_vjp(xp, t, x, ans),
+       batching="elementwise",
+       doc="The sign of each element; for complex numbers z / |z|. The gradient of a real "
+           "argument is 0, and so is the gradient at 0.",
+       about=About(gradient={"x": "0 * g"}, example="mg.asarray([-2.0, 3.0])"))
+linear("real(x, /)", x=lambda xp, g: g, batching="elementwise",
+       view=lambda x: _of_complex(x) or "same", doc="The real part of each element.",
+       about=About(gradient="g as the real part", example="mg.asarray([1 + 2j, 3.0])"))
+linear("imag(x, /)", x=lambda xp, g, x_dtype: imaginary(xp, g, x_dtype), batching="elementwise",
+       view=_of_complex, doc="The imaginary part of each element.",
+       about=About(gradient="1j * g", example="mg.asarray([1 + 2j, 3.0])"))
+linear("conj(x, /)", x=lambda xp, g: xp.conj(g), batching="elementwise",
+       doc="The complex conjugate of each element.",
+       about=About(example="mg.asarray([1 + 2j, 3.0])"))
+# By ans, not by sign(x2), since the sign of -0.0 counts. The gradient of x2 is 0, and that of x1 at
+# 0.
+elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(ans), x2=0,
+            forward={"*": copysign}, doc="The magnitude of x1 with the sign of x2.",
+            about=About(gradient={"x1": "g * sign(x1) * sign(x2)"}, at="0 at x1 = 0"))
+
+# ----- selections -----
+
+elementwise("maximum(x1, x2, /)", forward={"*": maximum},
+            x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
+            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1),
+            doc="The larger of each pair of elements. Ties share the gradient.",
+            about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
+                        at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
+elementwise("minimum(x1, x2, /)", forward={"*": minimum},
+            x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
+            x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1),
+            doc="The smaller of each pair of elements. Ties share the gradient.",
+            about=About(gradient={"x1": "where(x1 < x2, g, 0)", "x2": "where(x2 < x1, g, 0)"},
+                        at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
+elementwise("clip(x, /, min: array = None, max: array = None)", forward={"*": clip}, x=clip_x_vjp,
+            min=clip_min_vjp, max=clip_max_vjp,
+            doc="Each element limited to the interval [min, max]. At a bound the gradient goes to "
+                "x.",
+            about=About(gradient={"x": "where((x >= min) & (x <= max), g, 0)"},
+                        at="at min and max themselves x gets g, and the bounds get 0",
+                        example="mg.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0",
+                        dtypes="any numeric dtype"))
 
 # ----- piecewise constant: recorded, with a zero gradient, as in PyTorch -----
 
-_STEPS = About(example="mg.asarray([0.4, 1.6])", dtypes="any numeric dtype")
-_TRUNC = replace(_STEPS, example="mg.asarray([-1.6, 1.6])")
+_STEPS = replace(_NUMERIC, example="mg.asarray([0.4, 1.6])")
 
 for _name, _doc, _about in (
     ("ceil", "The smallest integer not below each element.", _STEPS),
     ("floor", "The largest integer not above each element.", _STEPS),
     ("round", "The nearest integer, halves to even.", replace(_STEPS, numpy_keywords=True)),
-    ("trunc", "The integer part of each element.", _TRUNC),
+    ("trunc", "The integer part of each element.",
+     replace(_NUMERIC, example="mg.asarray([-1.6, 1.6])")),
 ):
     elementwise(f"{_name}(x, /)", x=0, doc=f"{_doc} The gradient is 0.", about=_about)
 
 # ----- no gradient -----
 
-_OF_BITS = About(
-    example="mg.asarray([6, 5]), mg.asarray([3, 1])", dtypes="integer or boolean dtypes"
-)
+_OF_BITS = About(example="mg.asarray([6, 5]), mg.asarray([3, 1])",
+                 dtypes="integer or boolean dtypes")
 _TRUTH = About(returns="booleans")
 _OF_INF = replace(_TRUTH, example="mg.asarray([1.0, mg.inf])")
-_LOGICAL = About(
-    example="mg.asarray([True, True]), mg.asarray([True, False])",
-    dtypes="boolean dtypes",
-    returns="booleans",
-)
+_LOGICAL = replace(_TRUTH, example="mg.asarray([True, True]), mg.asarray([True, False])",
+                   dtypes="boolean dtypes")
 
-# fmt: off
 for _signature, _operator, _about, _doc in (
     ("bitwise_and(x1, x2, /)", "and", _OF_BITS,
      "The bitwise AND of each pair of integers or booleans."),
@@ -476,12 +445,6 @@ for _signature, _operator, _about, _doc in (
     ("signbit(x, /)", "", replace(_TRUTH, example="mg.asarray([-2.0, 3.0])"),
      "Whether the sign bit of each element is set."),
 ):
-    nondifferentiable(
-        _signature,
-        operator=_operator,
-        doc=_doc,
-        batching="elementwise",
-        forward={"*": signbit} if _signature.startswith("signbit") else None,
-        about=_about,
-    )
-# fmt: on
+    nondifferentiable(_signature, operator=_operator, doc=_doc, batching="elementwise",
+                      forward={"*": signbit} if _signature.startswith("signbit") else None,
+                      about=_about)

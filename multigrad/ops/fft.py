@@ -14,6 +14,7 @@ A library that has only `fft.fft` gets all other transforms from these forms.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from ..registry import About, behind_batch, linear, nondifferentiable
@@ -29,6 +30,8 @@ It is None for the default of some libraries.
 """
 
 INVERSE = {"fft": "ifft", "ifft": "fft"}
+OPPOSITE = {**INVERSE, "rfft": "irfft", "irfft": "rfft", "hfft": "ihfft", "ihfft": "hfft"}
+"""The transform over one axis in the other direction."""
 
 # ----- Lengths -----
 
@@ -77,55 +80,23 @@ def _passes(name: str, shape: Shape, s: Any, axes: Any) -> Iterator[tuple[str, i
 # ----- Adjoints -----
 
 
-def complex_vjp(inverse: str) -> Any:
-    """Make the adjoint of fft or ifft."""
+def one_vjp(
+    xp: Any, g: Any, name: str, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any
+) -> Any:
+    """The adjoint of a transform over one axis.
 
-    def vjp(xp: Any, g: Any, x_shape: Shape, axis: int, norm: Any) -> Any:
-        g = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
-        return _fit(xp, g, x_shape[axis], axis)
-
-    return vjp
-
-
-def to_half_vjp(inverse: str) -> Any:
-    """Make the adjoint of rfft or ihfft.
-
-    Half of the gradient of an element of the spectrum belongs to its twin.
+    Half of the gradient of an element of the spectrum that rfft or ihfft returns belongs to its
+    twin. An element of the half spectrum that irfft or hfft takes also gets the gradient of its
+    twin.
     """
-
-    def vjp(
-        xp: Any, g: Any, n: int | None, x_shape: Shape, x_dtype: Any, axis: int, norm: Any
-    ) -> Any:
-        n = x_shape[axis] if n is None else n
-        g = _weighted(xp, g, n, axis, 0.5, x_dtype)
-        g = getattr(xp.fft, inverse)(g, n=n, axis=axis, norm=DUAL[norm])
-        return _fit(xp, g, x_shape[axis], axis)
-
-    return vjp
-
-
-def from_half_vjp(inverse: str) -> Any:
-    """Make the adjoint of irfft or hfft.
-
-    An element of the half spectrum also gets the gradient of its twin.
-    """
-
-    def vjp(xp: Any, g: Any, x_shape: Shape, axis: int, norm: Any) -> Any:
-        half = getattr(xp.fft, inverse)(g, axis=axis, norm=DUAL[norm])
-        return _fit(xp, _weighted(xp, half, g.shape[axis], axis, 2.0, g.dtype), x_shape[axis], axis)
-
-    return vjp
-
-
-ADJOINTS = {
-    "fft": complex_vjp("ifft"),
-    "ifft": complex_vjp("fft"),
-    "rfft": to_half_vjp("irfft"),
-    "irfft": from_half_vjp("rfft"),
-    "hfft": from_half_vjp("ihfft"),
-    "ihfft": to_half_vjp("hfft"),
-}
-"""The rules of the transforms over one axis."""
+    length, dtype = g.shape[axis], g.dtype
+    to_half = name in ("rfft", "ihfft")
+    n = None if not to_half else x_shape[axis] if n is None else n
+    g = _weighted(xp, g, n, axis, 0.5, x_dtype) if n is not None else g
+    g = getattr(xp.fft, OPPOSITE[name])(g, n=n, axis=axis, norm=DUAL[norm])
+    if name in ("irfft", "hfft"):
+        g = _weighted(xp, g, length, axis, 2.0, dtype)
+    return _fit(xp, g, x_shape[axis], axis)
 
 
 def several_vjp(
@@ -142,10 +113,8 @@ def several_vjp(
     own = [(step, axis) for step, _, axis in passes if step in INVERSE]
     joined = len(own) > 1 and len({axis for _, _, axis in passes}) == len(passes)
     for (step, n, axis), before in zip(reversed(passes), reversed(shapes), strict=True):
-        if step == "rfft":
-            g = ADJOINTS[step](xp, g, n, before, x_dtype, axis, norm)
-        elif step == "irfft" or not joined:
-            g = ADJOINTS[step](xp, g, before, axis, norm)
+        if step not in INVERSE or not joined:
+            g = one_vjp(xp, g, step, n, before, x_dtype, axis, norm)
         elif (step, axis) == own[-1]:
             g = getattr(xp.fft, INVERSE[step] + "n")(
                 g, axes=tuple(a for _, a in own), norm=DUAL[norm]
@@ -234,7 +203,9 @@ def _over_one(name: str, form: Any, doc: str, about: About | None = None) -> Non
         f"fft.{name}(x, /, *, n=None, axis=-1, norm='backward')",
         batching="axis",
         forward=form and {"*": form},
-        x=ADJOINTS[name],
+        x=lambda xp, g, n, x_shape, x_dtype, axis, norm: one_vjp(
+            xp, g, name, n, x_shape, x_dtype, axis, norm
+        ),
         doc=doc,
         about=about,
     )
@@ -297,15 +268,10 @@ linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of
        about=About(gradient="fftshift(g)"))
 # fmt: on
 
-nondifferentiable(
-    "fft.fftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
-    doc="The frequencies of the elements of a spectrum.",
-    forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, False)},
-    about=About(example="4"),
-)
-nondifferentiable(
-    "fft.rfftfreq(n: plain, /, *, d=1.0, dtype=None, device=None)",
-    doc="The frequencies of the elements of half a spectrum.",
-    forward={"*": lambda xp, n, d, dtype, device: frequencies(xp, n, d, dtype, device, True)},
-    about=About(example="4"),
-)
+for _name, _what in (("fftfreq", "a spectrum"), ("rfftfreq", "half a spectrum")):
+    nondifferentiable(
+        f"fft.{_name}(n: plain, /, *, d=1.0, dtype=None, device=None)",
+        doc=f"The frequencies of the elements of {_what}.",
+        forward={"*": partial(frequencies, half=_name == "rfftfreq")},
+        about=About(example="4"),
+    )

@@ -316,4 +316,3 @@ nondifferentiable("linalg.matrix_rank(x, /, *, rtol: array = None)",
                   doc="The number of singular values of each matrix that exceed rtol times the "
                       "largest one.",
                   about=About(arrays="matrices (..., M, N)"))
-# fmt: on

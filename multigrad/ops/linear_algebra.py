@@ -136,4 +136,3 @@ multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot,
             x2=lambda xp, g, x1, axis: xp.expand_dims(g, axis=axis) * x1,
             about=About(gradient="for x1: conj(g) x2; for x2: g x1, along the axis",
                         example="P, Q"))
-# fmt: on

@@ -282,4 +282,3 @@ linear("meshgrid(*arrays, indexing='xy')", outputs=None, batching=batching.meshg
        materialize=False, doc="The coordinate arrays of the grid spanned by 1-d arrays.",
        arrays=meshgrid_vjp,
        about=About(example="P, Q"))
-# fmt: on

@@ -29,4 +29,3 @@ define("sort(x, /, *, axis=-1, descending=False, stable=True)", batching="axis",
        doc="The elements sorted along an axis. The gradient follows the stable permutation.",
        about=About(gradient="each element of g goes back to the position of its element in x; ties "
                             "keep their order", example="V"))
-# fmt: on

@@ -353,4 +353,3 @@ define("linalg.svdvals(x, /)", batching="leading",
        forward={"*": lambda xp, x: xp.linalg.svd(x, full_matrices=False)[1]}, x=svdvals_vjp,
        jvp=svdvals_jvp, doc="The singular values of each matrix, descending.",
        about=About(gradient="U diag(g) Vh", arrays="matrices (..., M, N)"))
-# fmt: on

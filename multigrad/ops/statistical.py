@@ -380,4 +380,3 @@ define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)",
        doc="The cumulative products along an axis.",
        about=About(gradient="sums over all products that contain the element; correct at zeros",
                    example="V"))
-# fmt: on

@@ -43,30 +43,24 @@ def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
     undone at once.
     """
     passed = []
-    i = 0
-    while i < len(part):
-        name, arguments, _ = part[i]
-        until = i + 1
-        key: Any = arguments[0] if name == "getitem" else name
-        if name not in ("getitem", "real", "imag"):
-            until = next(
-                (k for k in range(i, len(part)) if part[k][0] in ("real", "imag")), len(part)
-            )
-            key = part[i:until]
-        passed.append((name, key, x))
-        if until < len(part):
-            x = read_slices(xp, x, part[i:until])
-        i = until
-    for name, key, x in reversed(passed):
+    while part:
+        until = next((i for i, step in enumerate(part) if step[0] in ("real", "imag")), len(part))
+        until = 1 if part[0][0] == "getitem" else max(until, 1)
+        steps, part = part[:until], part[until:]
+        passed.append((x, steps))
+        if part:
+            x = read_slices(xp, x, steps)
+    for x, steps in reversed(passed):
+        name, arguments, _ = steps[0]
         if name == "getitem":
-            value = xp.setitem(x, key, value)
+            value = xp.setitem(x, arguments[0], value)
         elif name == "real":
             value = _complex(xp, value, xp.imag(x))
         elif name == "imag":
             value = _complex(xp, xp.real(x), value)
         else:
             numbers = xp.reshape(xp.arange(prod(x.shape), device=xp.device_of(x)), x.shape)
-            places = xp.reshape(read_slices(xp, numbers, key), (-1,))
+            places = xp.reshape(read_slices(xp, numbers, steps), (-1,))
             value = xp.reshape(
                 xp.setitem(xp.reshape(x, (-1,)), places, xp.reshape(value, (-1,))), x.shape
             )

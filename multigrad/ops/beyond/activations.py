@@ -160,25 +160,17 @@ def softmax(xp: Any, x: Any, axis: Any) -> Any:
     return _as(xp, powers / _total(xp, powers, axis), x.dtype)
 
 
-def _projected(xp: Any, p: Any, x: Any, axis: Any) -> Any:
-    """p (x - sum(p x)) along axes."""
-    product = p * x
-    return product - p * _total(xp, product, axis)
-
-
-def softmax_vjp(xp: Any, g: Any, ans: Any, axis: Any) -> Any:
-    return _projected(xp, conj(xp, ans), g, axis)
-
-
 def softmax_jvp(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
-    return _projected(xp, ans, t, axis)
+    """p (t - sum(p t)) along axes, where p is the softmax. The adjoint has conj(p)."""
+    product = ans * t
+    return product - ans * _total(xp, product, axis)
 
 
 define(
     "softmax(x: array, axis=None)",
     forward=softmax,
     batching="axis",
-    x=softmax_vjp,
+    x=lambda xp, g, ans, axis: softmax_jvp(xp, g, conj(xp, ans), axis),
     jvp=softmax_jvp,
     doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without "
     "overflow. Same as scipy.special.softmax.",
@@ -244,7 +236,7 @@ def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
 def log_sum_exp_vjp(
     xp: Any, g_value: Any, g_shares: Any, shares: Any, axis: Any, keepdims: Any
 ) -> Any:
-    by_shares = None if g_shares is None else softmax_vjp(xp, g_shares, shares, axis)
+    by_shares = None if g_shares is None else softmax_jvp(xp, g_shares, conj(xp, shares), axis)
     if g_value is None:
         return by_shares
     by_value = _kept(xp, g_value, shares.shape, axis, keepdims) * conj(xp, shares)

@@ -7,10 +7,9 @@ is a list of contractions, each with its sums, the order of axes and the kind of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...registry import About, composite
 from ..kernels import conj, is_bool, is_integral
@@ -52,8 +51,7 @@ def _fixed(optimize: Any) -> Any:
 # ----- planning, from labels and lengths -----
 
 
-@dataclass(frozen=True, slots=True)
-class Single:
+class Single(NamedTuple):
     """The preparation of one operand.
 
     Axes of length 1 that are broadcast are dropped, diagonals are taken, axes are summed over.
@@ -64,22 +62,25 @@ class Single:
     axes: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A product of two operands: the layout of each, the kind, the layout of the result."""
+class Layout(NamedTuple):
+    """The order of the axes of an operand, and its shape after that; None leaves it as it is."""
+
+    order: Shape | None = None
+    shape: Shape | None = None
+
+
+class Pair(NamedTuple):
+    """A product of two operands: the kind, the layout of each, the shape of the result."""
 
     kind: str  # "multiply", "matmul", "tensordot", "vecdot"
-    order1: Shape | None
-    shape1: Shape | None
-    order2: Shape | None
-    shape2: Shape | None
+    one: Layout = Layout()
+    two: Layout = Layout()
     axes: Any = None
     shape: Shape | None = None
     swap: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step of a plan.
 
     Take one or two operands at `places`, prepare each, multiply them, and append the result with
@@ -92,8 +93,7 @@ class Step:
     order: Shape | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The steps, and which operands are Python scalars; the result is multiplied by those.
 
     `moves` says that no element is computed: one operand, of which the result is a view.
@@ -200,20 +200,20 @@ def _pair(
     first, second = _moved(one, (*batch, *rows, *summed)), _moved(two, (*batch, *summed, *columns))
     if batch and not rows and not columns:
         shape = None if plain else (*front, k)
-        return Pair("vecdot", first, shape, second, shape), batch
+        return Pair("vecdot", Layout(first, shape), Layout(second, shape)), batch
     if batch:
         shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
         shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
         shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
-        pair = Pair("matmul", first, shape1, second, shape2, None, shape, swap)
-        return pair, (*batch, *rows, *columns)
+        layouts = Layout(first, shape1), Layout(second, shape2)
+        return Pair("matmul", *layouts, shape=shape, swap=swap), (*batch, *rows, *columns)
     if plain and len(one) <= 2 and len(two) <= 2:
-        return Pair("matmul", first, None, second, None, swap=swap), (*rows, *columns)
+        return Pair("matmul", Layout(first), Layout(second), swap=swap), (*rows, *columns)
     rows, columns = (
         tuple(label for label in labels if label not in summed) for labels in (one, two)
     )
     axes = tuple(one.index(label) for label in summed), tuple(two.index(label) for label in summed)
-    return Pair("tensordot", None, None, None, None, axes, swap=swap), (*rows, *columns)
+    return Pair("tensordot", axes=axes, swap=swap), (*rows, *columns)
 
 
 def _own(one: Labels, two: Labels, output: Labels | None) -> Labels:
@@ -230,18 +230,14 @@ def _product(
 ) -> tuple[Pair, Labels]:
     """Plan a product without a sum: both operands get the axes of the result."""
     labels = output or (*one, *(label for label in two if label not in one))
-    layouts: list[Shape | None] = []
+    layouts = []
     for own in (one, two):
         present = tuple(label for label in labels if label in own)
         first = labels.index(present[0]) if present else len(labels)
         spread = labels[first:]  # leading axes of length 1 can be omitted
-        layouts += [
-            _moved(own, present),
-            None
-            if spread == present
-            else tuple(sizes[label] if label in own else 1 for label in spread),
-        ]
-    return Pair("multiply", layouts[0], layouts[1], layouts[2], layouts[3]), labels
+        shape = tuple(sizes[label] if label in own else 1 for label in spread)
+        layouts.append(Layout(_moved(own, present), None if spread == present else shape))
+    return Pair("multiply", *layouts), labels
 
 
 # ----- execution -----
@@ -274,7 +270,8 @@ def _sum(xp: Any, x: Any, axes: Any) -> Any:
     return xp.sum(x, axis=axes, dtype=x.dtype) if is_integral(xp, x.dtype) else xp.sum(x, axis=axes)
 
 
-def _laid(xp: Any, x: Any, order: Shape | None, shape: Shape | None) -> Any:
+def _laid(xp: Any, x: Any, layout: Layout) -> Any:
+    order, shape = layout
     if order is not None:
         x = xp.matrix_transpose(x) if order == (1, 0) else xp.permute_dims(x, order)
     return x if shape is None else xp.reshape(x, shape)
@@ -285,7 +282,7 @@ def _multiplied(xp: Any, pair: Pair, x1: Any, x2: Any) -> Any:
         x1, x2 = x2, x1
     if pair.kind == "tensordot":
         return xp.tensordot(x1, x2, axes=pair.axes)
-    x1, x2 = _laid(xp, x1, pair.order1, pair.shape1), _laid(xp, x2, pair.order2, pair.shape2)
+    x1, x2 = _laid(xp, x1, pair.one), _laid(xp, x2, pair.two)
     if pair.kind == "vecdot":  # it conjugates its first operand
         x1 = conj(xp, x1)
     y = getattr(xp, pair.kind)(x1, x2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
@@ -71,10 +71,7 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
     if getattr(h, "shape", ()):
         h = xp.reshape(h, tuple(n - 1 if i == axis else 1 for i in range(len(f.shape))))
         return _by_coordinates(xp, f, axis, h, order)
-
-    def at(start: int, stop: int) -> Any:
-        return f[along(axis, start, stop)]
-
+    at = _parts(f, axis)
     middle = xp.divide(at(2, n) - at(0, n - 2), 2.0 * h)
     if order == 1:
         first = xp.divide(at(1, 2) - at(0, 1), h)
@@ -87,16 +84,14 @@ def _along(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
     return xp.concat([first, middle, last], axis=axis)
 
 
+def _parts(x: Any, axis: int) -> Callable[[int, int], Any]:
+    """The function that returns the part of `x` between two places along an axis."""
+    return lambda start, stop: x[along(axis, start, stop)]
+
+
 def _by_coordinates(xp: Any, f: Any, axis: int, h: Any, order: int) -> Any:
     """The differences for distances h between coordinates."""
-    n = f.shape[axis]
-
-    def at(start: int, stop: int) -> Any:
-        return f[along(axis, start, stop)]
-
-    def step(start: int, stop: int) -> Any:
-        return h[along(axis, start, stop)]
-
+    n, at, step = f.shape[axis], _parts(f, axis), _parts(h, axis)
     d1, d2 = step(0, n - 2), step(1, n - 1)
     middle = (
         at(0, n - 2) * (-d2 / (d1 * (d1 + d2)))

@@ -16,19 +16,19 @@ from .shapes import among_zeros
 
 Widths = list[tuple[Any, Any]]
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "constant": {"constant_values": 0},
-    "edge": {},
-    "empty": {},
-    "linear_ramp": {"end_values": 0},
-    "maximum": {"stat_length": None},
-    "mean": {"stat_length": None},
-    "minimum": {"stat_length": None},
-    "reflect": {"reflect_type": "even"},
-    "symmetric": {"reflect_type": "even"},
-    "wrap": {},
+OPTIONS = {
+    "constant": "constant_values",
+    "edge": "",
+    "empty": "",
+    "linear_ramp": "end_values",
+    "maximum": "stat_length",
+    "mean": "stat_length",
+    "minimum": "stat_length",
+    "reflect": "reflect_type",
+    "symmetric": "reflect_type",
+    "wrap": "",
 }
-DEFAULTS = {name: value for options in OPTIONS.values() for name, value in options.items()}
+"""The option that each mode takes."""
 
 
 def pad(
@@ -52,17 +52,15 @@ def pad(
         raise ValueError(
             f"pad: the mode {mode!r} {why}. Modes are {', '.join(map(repr, OPTIONS))}."
         )
-    values = {
-        "constant_values": constant_values,
-        "end_values": end_values,
-        "stat_length": stat_length,
-        "reflect_type": reflect_type,
-    }
-    for name, value in values.items():
-        default = DEFAULTS[name]
+    for name, value, default in (
+        ("constant_values", constant_values, 0),
+        ("end_values", end_values, 0),
+        ("stat_length", stat_length, None),
+        ("reflect_type", reflect_type, "even"),
+    ):
         # arrays are not compared with a default
         usual = value is default or (type(value) is type(default) and bool(value == default))
-        if name not in OPTIONS[mode] and not usual:
+        if name != OPTIONS[mode] and not usual:
             raise ValueError(f"pad: the mode {mode!r} takes no {name}.")
     widths = _widths(pad_width, len(array.shape))
     if mode == "constant":

@@ -118,4 +118,3 @@ composite("convolve(a: array, v: array, mode='full')", convolve,
           doc="The convolution of two vectors: the whole ('full'), the part where they overlap "
               "completely ('valid'), or the middle ('same'). Same as numpy.convolve.",
           about=About(example="P, Q"))
-# fmt: on

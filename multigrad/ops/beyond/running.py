@@ -82,4 +82,3 @@ nondifferentiable("running_places(x, /, axis, largest)", forward=running_places,
                   chapter="kernels",
                   doc="The index of the largest (or smallest) of the elements up to each one "
                       "along an axis: the last of equal ones, or that of a nan.")
-# fmt: on

@@ -68,4 +68,3 @@ composite("hstack(tup: arrays, *, dtype=None)", hstack,
 composite("vstack(tup: arrays, *, dtype=None)", vstack,
           doc="Join arrays along their first axis, with vectors as rows. Same as numpy.vstack.",
           about=About(gradient="for each array: its part of g", example="[P, Q]"))
-# fmt: on

@@ -159,4 +159,3 @@ composite("diag(v: array, k=0)", diag,
           doc="A matrix with a vector on its k-th diagonal, or the k-th diagonal of a matrix. As "
               "numpy.diag.",
           about=About(example="P", method=True))
-# fmt: on

@@ -157,4 +157,3 @@ composite("corrcoef(x: array, y: array = None, rowvar=True, *, dtype=None)", cor
               "dtype. The variables are the rows of `x` and of `y`, or the columns with "
               "rowvar=False. Same as numpy.corrcoef.",
           about=About(example="A", method=True))
-# fmt: on

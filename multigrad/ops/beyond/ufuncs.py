@@ -132,4 +132,3 @@ composite("sinc(x, /)", sinc,
           doc="sin(pi x) / (pi x), and 1 at 0, as numpy.sinc. Derivatives of every order are "
               "correct at 0.",
           about=About(method=True))
-# fmt: on
