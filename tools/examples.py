@@ -121,38 +121,37 @@ def usual(op: Op) -> str:
 
 def own() -> Iterator[str]:
     """Yield the lines of multigrad's own file."""
-    yield HEADER.format("An example of each operation and its result, and gradients of rules.")
-    yield "\n# fmt: off"
-    yield from examples("multigrad")
-    yield "# fmt: on\n"
-    yield from formulas()
+    yield HEADER.format("An example of each operation, its result, and gradients of rules.")
+    yield "\n# fmt: off\n_OPERATIONS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {\n"
+    for op, made, result in examples("multigrad"):
+        yield f'    "{op.name}": ("{made}", "{result}", {json.dumps(formulas(op))}),\n'
+    yield "}\n# fmt: on\n"
+    yield "EXAMPLES = {name: row[:2] for name, row in _OPERATIONS.items()}\n"
+    yield "FORMULAS = {name: row[2] for name, row in _OPERATIONS.items()}\n"
+    yield '"""The gradients that are read from the text of the rules."""\n'
 
 
 def special() -> Iterator[str]:
     """Yield the lines of the file of multigrad-special."""
     yield HEADER.format("An example of each operation and its result, rounded.")
-    yield from examples("multigrad_special")
-
-
-def examples(package: str) -> Iterator[str]:
-    """Yield the table of the examples of a package."""
     yield "\nEXAMPLES: Mapping[str, tuple[str, str]] = {\n"
-    for op, made, x in results(package):
-        lists = ".tolist()" * isinstance(x, mg.Tensor)
-        yield f'    "{op.name}": ("{made}{lists}", "{shown(x)}"),\n'
+    for op, made, result in examples("multigrad_special"):
+        yield f'    "{op.name}": ("{made}", "{result}"),\n'
     yield "}\n"
 
 
-def formulas() -> Iterator[str]:
-    """Yield the table of gradients that rules say, and declarations do not."""
-    yield "\nFORMULAS: Mapping[str, Mapping[str, str]] = {\n"
-    for op in sorted(OPS.values(), key=lambda op: op.name):
-        stated = op.about.gradient
-        if op.public and op.builtin and not (isinstance(stated, str) and stated):
-            read = {name: text for name, text in readable(op).items() if name not in stated}
-            if read:
-                yield f'    "{op.name}": {json.dumps(read)},\n'
-    yield '}\n"""The gradients that are read from the text of the rules."""\n'
+def examples(package: str) -> Iterator[tuple[Op, str, str]]:
+    """Yield each operation of a package that has an example, its call, and the result, as shown."""
+    for op, made, x in results(package):
+        yield op, made + ".tolist()" * isinstance(x, mg.Tensor), shown(x)
+
+
+def formulas(op: Op) -> dict[str, str]:
+    """Return the gradients that the rules of an operation say, and its declaration does not."""
+    stated = op.about.gradient
+    if isinstance(stated, str) and stated:
+        return {}
+    return {name: text for name, text in readable(op).items() if name not in stated}
 
 
 FILES = {
