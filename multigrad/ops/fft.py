@@ -159,7 +159,7 @@ def ihfft(xp: Any, x: Any, n: int | None, axis: int, norm: Any) -> Any:
     return xp.conj(xp.fft.rfft(x, n=n, axis=axis, norm=DUAL[norm]))
 
 
-def several(xp: Any, x: Any, name: str, s: Any, axes: Any, norm: Any) -> Any:
+def several(name: str, xp: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     """Transform one axis after the other."""
     for step, n, axis in _passes(name, x.shape, s, axes):
         x = getattr(xp.fft, step)(x, n=n, axis=axis, norm=norm)
@@ -172,7 +172,7 @@ def over_nothing(x: Any, s: Any, axes: Any, norm: Any) -> bool | str:
     return len(over) == 0 and "same"
 
 
-def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
+def shift(forth: bool, xp: Any, x: Any, axes: Any) -> Any:
     """Exchange the two halves of an axis; for an odd length, `forth` says which half is longer."""
     if axes is None:
         axes = range(len(x.shape))
@@ -181,7 +181,7 @@ def shift(xp: Any, x: Any, axes: Any, forth: bool) -> Any:
     return xp.roll(x, tuple(n if forth else -n for n in halves), axis=axes)
 
 
-def frequencies(xp: Any, n: int, d: float, dtype: Any, device: Any, half: bool) -> Any:
+def frequencies(half: bool, xp: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
     """The frequencies in cycles per unit of the sample spacing d.
 
     The nonnegative half comes first; a whole spectrum then has the negative frequencies.
@@ -241,7 +241,7 @@ def _over_several(name: str, doc: str, about: About | None = None) -> None:
         batching=batched,
         doc=doc,
         view=over_nothing if name in ("fftn", "ifftn") else False,
-        forward={"*": lambda xp, x, s, axes, norm: several(xp, x, name, s, axes, norm)},
+        forward={"*": partial(several, name)},
         x=lambda xp, g, x_shape, x_dtype, s, axes, norm: several_vjp(
             xp, g, name, x_shape, x_dtype, s, axes, norm
         ),
@@ -259,11 +259,11 @@ _over_several("irfftn", "The inverse of rfftn: a real array from half of its spe
 # fmt: off
 linear("fft.fftshift(x, /, *, axes=None)", batching="axis",
        doc="Move the zero frequency to the middle.",
-       forward={"*": lambda xp, x, axes: shift(xp, x, axes, True)},
+       forward={"*": partial(shift, True)},
        x=lambda xp, g, axes: xp.fft.ifftshift(g, axes=axes),
        about=About(gradient="ifftshift(g)"))
 linear("fft.ifftshift(x, /, *, axes=None)", batching="axis", doc="The inverse of fftshift.",
-       forward={"*": lambda xp, x, axes: shift(xp, x, axes, False)},
+       forward={"*": partial(shift, False)},
        x=lambda xp, g, axes: xp.fft.fftshift(g, axes=axes),
        about=About(gradient="fftshift(g)"))
 # fmt: on
@@ -272,6 +272,6 @@ for _name, _what in (("fftfreq", "a spectrum"), ("rfftfreq", "half a spectrum"))
     nondifferentiable(
         f"fft.{_name}(n: plain, /, *, d=1.0, dtype=None, device=None)",
         doc=f"The frequencies of the elements of {_what}.",
-        forward={"*": partial(frequencies, half=_name == "rfftfreq")},
+        forward={"*": partial(frequencies, _name == "rfftfreq")},
         about=About(example="4"),
     )

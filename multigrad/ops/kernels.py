@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, nan, prod
 from typing import Any
 
@@ -83,21 +83,17 @@ def unit(xp: Any, x: Any, r: Any) -> Any:
 # ----- Refusals -----
 
 
-def refusal(error: type[Exception], value: float) -> Any:
-    """Make the form of `refuse` or `known_index`: `xp.truth` says whether a value is known."""
-
-    def refuse(xp: Any, x: Any, bad: Any, message: str) -> Any:
-        refused = xp.truth(xp.any(bad))
-        if refused:
-            raise error(message)
-        return xp.where(bad, value, x) if refused is None else x
-
-    return refuse
+def refuse(error: type[Exception], value: float, xp: Any, x: Any, bad: Any, message: str) -> Any:
+    """The form of `refuse` and `known_index`: `xp.truth` says whether a value is known."""
+    refused = xp.truth(xp.any(bad))
+    if refused:
+        raise error(message)
+    return xp.where(bad, value, x) if refused is None else x
 
 
 linear(
     "refuse(x, bad, /, message)",
-    forward=refusal(GradientError, nan),
+    forward=partial(refuse, GradientError, nan),
     view="same",
     batching=batching.refusal("refuse"),
     doc="Return `x`; raise GradientError(message) if `bad` is true anywhere. Where values are not "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import partial
 from typing import Any
 
 from ..registry import About, define, linear
@@ -355,28 +356,26 @@ def running(xp: Any, x: Any, combine: Any, axis: int) -> Any:
     return x
 
 
-def _scanned(combine: Any, reduction: str) -> Any:
-    """Make the form of a scan for libraries without one."""
-
-    def scan(xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
-        axis = _scan_axis(axis, len(x.shape))
-        nothing = x[along(axis, 0, 0)]
-        initial = getattr(xp, reduction)(nothing, axis=axis, dtype=dtype, keepdims=True)
-        x = running(xp, _as(xp, x, initial.dtype), combine, axis)
-        return xp.concat([initial, x], axis=axis) if include_initial else x
-
-    return scan
+def scan(
+    combine: Any, reduction: str, xp: Any, x: Any, axis: Any, dtype: Any, include_initial: bool
+) -> Any:
+    """The form of a scan for libraries without one."""
+    axis = _scan_axis(axis, len(x.shape))
+    nothing = x[along(axis, 0, 0)]
+    initial = getattr(xp, reduction)(nothing, axis=axis, dtype=dtype, keepdims=True)
+    x = running(xp, _as(xp, x, initial.dtype), combine, axis)
+    return xp.concat([initial, x], axis=axis) if include_initial else x
 
 
 # fmt: off
 linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
-       forward={"*": _scanned(operator.add, "sum")},
+       forward={"*": partial(scan, operator.add, "sum")},
        doc="The cumulative sums along an axis.",
        about=About(gradient="the sums of g from each element to the last", example="V"))
 define("cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_prod"), x=cumulative_prod_vjp, jvp=cumulative_prod_jvp,
-       forward={"*": _scanned(operator.mul, "prod")},
+       forward={"*": partial(scan, operator.mul, "prod")},
        doc="The cumulative products along an axis.",
        about=About(gradient="sums over all products that contain the element; correct at zeros",
                    example="V"))

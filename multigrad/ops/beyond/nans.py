@@ -7,11 +7,12 @@ extremum.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from ...registry import About, composite, define, nondifferentiable
 from .. import batching
-from ..kernels import alike, imaginary, is_complex, is_floating, refusal, wide
+from ..kernels import alike, imaginary, is_complex, is_floating, refuse, wide
 from ..statistical import _as, _axes, _divided, _how_many, _kept
 from .common import floating, without_nan
 from .running import scan
@@ -19,29 +20,29 @@ from .running import scan
 # ----- sums and products -----
 
 
-def _reduced(reduction: str, value: float) -> Any:
-    """Make a reduction in which a nan counts as `value`."""
-
-    def reduced(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-        a = without_nan(xp, a, value)
-        return getattr(xp, reduction)(a, axis=axis, dtype=dtype, keepdims=keepdims)
-
-    return reduced
+def reduced(
+    reduction: str, value: float, xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool
+) -> Any:
+    """Compute a reduction in which a nan counts as `value`."""
+    a = without_nan(xp, a, value)
+    return getattr(xp, reduction)(a, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 # fmt: off
-composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("sum", 0.0),
+composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)",
+          partial(reduced, "sum", 0.0),
           doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
               "are nan. Same as numpy.nansum.",
           about=About(method=True))
-composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)", _reduced("prod", 1.0),
+composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)",
+          partial(reduced, "prod", 1.0),
           doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
               "all are nan. Same as numpy.nanprod.")
 for _name, _standard, _value, _what in (
     ("nancumsum", "cumulative_sum", 0.0, "sums"),
     ("nancumprod", "cumulative_prod", 1.0, "products"),
 ):
-    composite(f"{_name}(a: array, axis=None, dtype=None)", scan(_standard, _value),
+    composite(f"{_name}(a: array, axis=None, dtype=None)", partial(scan, _standard, _value),
               doc=f"The cumulative {_what} along an axis, or of the flattened array (None); a nan "
                   f"counts as {_value:.0f}. Same as numpy.{_name}.")
 # fmt: on
@@ -72,28 +73,24 @@ def nanmean(xp: Any, a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     return _as(xp, _mean(xp, wide(xp, a), axis, keepdims)[2], a.dtype)
 
 
-def _deviation(name: str) -> Any:
-    """Make nanvar, or nanstd, its root."""
-
-    def deviation(
-        xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
-    ) -> Any:
-        if correction is not None and ddof != 0:
-            raise ValueError(f"{name}: ddof and correction mean the same, so give one of them.")
-        a = _cast(xp, a, dtype)
-        z = wide(xp, a)
-        lost, count, mean = _mean(xp, z, axis, True)
-        apart = xp.where(lost, 0.0, z - mean)
-        square = xp.real(xp.conj(apart) * apart) if is_complex(xp, z.dtype) else apart * apart
-        total = xp.sum(square, axis=axis, keepdims=True)
-        result = _quotient(xp, total, count - (ddof if correction is None else correction))
-        result = result if keepdims else xp.squeeze(result, axis=_axes(z.shape, axis))
-        if name == "nanstd":
-            flat = result == 0  # the gradient of constants is 0
-            result = xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, result)))
-        return _as(xp, result, xp.real(a).dtype)
-
-    return deviation
+def deviation(
+    name: str, xp: Any, a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, correction: Any
+) -> Any:
+    """Compute nanvar, or nanstd, its root."""
+    if correction is not None and ddof != 0:
+        raise ValueError(f"{name}: ddof and correction mean the same, so give one of them.")
+    a = _cast(xp, a, dtype)
+    z = wide(xp, a)
+    lost, count, mean = _mean(xp, z, axis, True)
+    apart = xp.where(lost, 0.0, z - mean)
+    square = xp.real(xp.conj(apart) * apart) if is_complex(xp, z.dtype) else apart * apart
+    total = xp.sum(square, axis=axis, keepdims=True)
+    result = _quotient(xp, total, count - (ddof if correction is None else correction))
+    result = result if keepdims else xp.squeeze(result, axis=_axes(z.shape, axis))
+    if name == "nanstd":
+        flat = result == 0  # the gradient of constants is 0
+        result = xp.where(flat, 0.0, xp.sqrt(xp.where(flat, 1.0, result)))
+    return _as(xp, result, xp.real(a).dtype)
 
 
 # fmt: off
@@ -102,12 +99,12 @@ composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean
               "numpy.nanmean.",
           about=About(method=True))
 composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          _deviation("nanvar"),
+          partial(deviation, "nanvar"),
           doc="The variance of the elements that are not nan over one axis, several, or all. The "
               "divisor is their number minus ddof; correction is another name for ddof. The "
               "result is nan where the divisor is not positive. Same as numpy.nanvar.")
 composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          _deviation("nanstd"),
+          partial(deviation, "nanstd"),
           doc="The square root of nanvar. The gradient of constants is 0. Same as numpy.nanstd.")
 # fmt: on
 
@@ -115,20 +112,15 @@ composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, co
 # gradient with a real infinity -----
 
 
-def _extremum(name: str) -> Any:
-    other = math.inf if name == "min" else -math.inf
-
-    def extremum(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
-        reduce = getattr(xp, name)
-        if not is_floating(xp, a.dtype):
-            return reduce(a, axis=axis, keepdims=keepdims)
-        lost = xp.isnan(a)
-        # libraries that have an order of complex numbers compare the real parts first
-        last = complex(other, other) if is_complex(xp, a.dtype) else other
-        extremum = reduce(xp.where(lost, last, a), axis=axis, keepdims=keepdims)
-        return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, extremum)
-
-    return extremum
+def extremum(name: str, xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    reduce, other = getattr(xp, name), math.inf if name == "min" else -math.inf
+    if not is_floating(xp, a.dtype):
+        return reduce(a, axis=axis, keepdims=keepdims)
+    lost = xp.isnan(a)
+    # libraries that have an order of complex numbers compare the real parts first
+    last = complex(other, other) if is_complex(xp, a.dtype) else other
+    best = reduce(xp.where(lost, last, a), axis=axis, keepdims=keepdims)
+    return xp.where(xp.all(lost, axis=axis, keepdims=keepdims), math.nan, best)
 
 
 def _shares(xp: Any, a: Any, ans: Any, axis: Any, keepdims: bool, dtype: Any) -> tuple[Any, Any]:
@@ -152,7 +144,7 @@ def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
 for _name, _extreme in (("min", "smallest"), ("max", "largest")):
     define(
         f"nan{_name}(a: array, axis=None, *, keepdims=False)",
-        forward=_extremum(_name),
+        forward=partial(extremum, _name),
         batching="axis",
         a=extremum_vjp,
         jvp=extremum_jvp,
@@ -166,7 +158,7 @@ for _name, _extreme in (("min", "smallest"), ("max", "largest")):
 
 nondifferentiable(
     "known_index(x, bad, /, message)",
-    forward=refusal(ValueError, -1),
+    forward=partial(refuse, ValueError, -1),
     batching=batching.refusal("known_index"),
     chapter="kernels",
     doc="Return `x`; raise ValueError(message) if `bad` is true anywhere. Where values are "
@@ -175,29 +167,27 @@ nondifferentiable(
 )
 
 
-def _place(name: str, extremum: Any) -> Any:
-    def place(xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
-        if not is_floating(xp, a.dtype):
-            return getattr(xp, name.removeprefix("nan"))(a, axis=axis, keepdims=keepdims)
-        best = extremum(xp, a, axis, True)
-        index = xp.argmax(xp.astype(a == best, xp.int8), axis=axis, keepdims=keepdims)
-        missing = xp.isnan(best)
-        if not keepdims:
-            missing = xp.squeeze(missing, axis=_axes(a.shape, axis))
-        return xp.known_index(
-            index,
-            missing,
-            f"{name}: a slice has only nan, so it has no {name[-3:]}imum. Replace nan first, with "
-            "nan_to_num.",
-        )
-
-    return place
+def index_of(name: str, xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    """The index of the first extremum: `name` is "min" or "max"."""
+    if not is_floating(xp, a.dtype):
+        return getattr(xp, f"arg{name}")(a, axis=axis, keepdims=keepdims)
+    best = extremum(name, xp, a, axis, True)
+    index = xp.argmax(xp.astype(a == best, xp.int8), axis=axis, keepdims=keepdims)
+    missing = xp.isnan(best)
+    if not keepdims:
+        missing = xp.squeeze(missing, axis=_axes(a.shape, axis))
+    return xp.known_index(
+        index,
+        missing,
+        f"nanarg{name}: a slice has only nan, so it has no {name}imum. Replace nan first, with "
+        "nan_to_num.",
+    )
 
 
 for _name, _extreme in (("min", "smallest"), ("max", "largest")):
     nondifferentiable(
         f"nanarg{_name}(a: array, axis=None, *, keepdims=False)",
-        forward=_place(f"nanarg{_name}", _extremum(_name)),
+        forward=partial(index_of, _name),
         batching="form",
         doc=f"The index of the first {_extreme} element that is not nan. If all are nan it raises "
         "ValueError, or returns -1 under a trace, where values are not known. As "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...registry import About, composite
@@ -12,24 +13,20 @@ def _is_scalar(x: Any) -> bool:
     return not getattr(x, "shape", ())
 
 
-def _contraction(name: str, last: bool) -> Any:
-    """Make dot, which sums over the last axis but one of `b`, or inner: over its last axis."""
-
-    def contraction(xp: Any, a: Any, b: Any) -> Any:
-        if _is_scalar(a) or _is_scalar(b):
-            return xp.multiply(a, b)
-        n = len(b.shape)
-        axis = n - 1 if last or n == 1 else n - 2
-        if a.shape[-1] != b.shape[axis]:
-            raise ValueError(
-                f"{name}: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes "
-                f"to sum over have lengths {a.shape[-1]} and {b.shape[axis]}."
-            )
-        if n < 3 and len(a.shape) < 3:
-            return xp.matmul(a, xp.matrix_transpose(b) if last and n == 2 else b)
-        return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (axis,)))
-
-    return contraction
+def contraction(name: str, xp: Any, a: Any, b: Any) -> Any:
+    """Compute dot, which sums over the last axis but one of `b`, or inner: over its last axis."""
+    if _is_scalar(a) or _is_scalar(b):
+        return xp.multiply(a, b)
+    n, last = len(b.shape), name == "inner"
+    axis = n - 1 if last or n == 1 else n - 2
+    if a.shape[-1] != b.shape[axis]:
+        raise ValueError(
+            f"{name}: the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit: the axes to sum "
+            f"over have lengths {a.shape[-1]} and {b.shape[axis]}."
+        )
+    if n < 3 and len(a.shape) < 3:
+        return xp.matmul(a, xp.matrix_transpose(b) if last and n == 2 else b)
+    return xp.tensordot(a, b, axes=((len(a.shape) - 1,), (axis,)))
 
 
 def outer(xp: Any, a: Any, b: Any) -> Any:
@@ -95,11 +92,11 @@ def convolve(xp: Any, a: Any, v: Any, mode: str) -> Any:
 
 
 # fmt: off
-composite("dot(a: array, b: array)", _contraction("dot", last=False),
+composite("dot(a: array, b: array)", partial(contraction, "dot"),
           doc="The product of vectors, matrices or scalars. With more axes it sums over the last "
               "axis of a and the last but one of b. Same as numpy.dot.",
           about=About(example="P, Q", method=True))
-composite("inner(a: array, b: array)", _contraction("inner", last=True),
+composite("inner(a: array, b: array)", partial(contraction, "inner"),
           doc="Sums of products over the last axes, without conjugation. Same as numpy.inner.",
           about=About(example="P, Q", method=True))
 composite("outer(a: array, b: array)", outer,

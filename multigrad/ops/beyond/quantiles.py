@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -269,7 +270,7 @@ def _weights(xp: Any, name: str, a: Any, axis: Any, method: str, weights: Any) -
 
 
 def _quantile(
-    xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any = None
+    name: str, xp: Any, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any = None
 ) -> Any:
     """The quantiles; if `name` begins with nan, those of the elements that are not nan."""
     way = _method(name, method)
@@ -305,28 +306,22 @@ def _quantile(
     return xp.reshape(quantiles, (*asked.shape, *lengths))
 
 
-def _named(name: str) -> Callable[..., Any]:
-    return lambda xp, a, q, axis, method, keepdims, weights: _quantile(
-        xp, name, a, q, axis, method, keepdims, weights
-    )
-
-
-def _median(name: str) -> Callable[..., Any]:
-    return lambda xp, a, axis, keepdims: _quantile(xp, name, a, 0.5, axis, "linear", keepdims)
+def _median(name: str, xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    return _quantile(name, xp, a, 0.5, axis, "linear", keepdims)
 
 
 _ORDER = "The gradient goes to the same elements as that of sort. "
 
 composite(
     "median(a: array, axis=None, *, keepdims=False)",
-    _median("median"),
+    partial(_median, "median"),
     doc=f"The median over one axis, several, or all; nan if an element is nan. {_ORDER}As "
     "numpy.median.",
     about=About(example="V", method=True),
 )
 composite(
     "nanmedian(a: array, axis=None, *, keepdims=False)",
-    _median("nanmedian"),
+    partial(_median, "nanmedian"),
     doc=f"The median of the elements that are not nan; nan if all are nan. {_ORDER}As "
     "numpy.nanmedian.",
     about=About(method=True),
@@ -351,7 +346,7 @@ for _name, _words, _half in (
         composite(
             f"{_prefix}{_name}(a: array, q: array, axis=None, *, method='linear', keepdims=False, "
             "weights: array = None)",
-            _named(_prefix + _name),
+            partial(_quantile, _prefix + _name),
             doc=f"{_words}, {_what} The method 'inverted_cdf' takes weights. {_ORDER}Same as "
             f"numpy.{_prefix}{_name}.",
             about=About(example=f"{_array}, {_half}", method=_name == "quantile"),

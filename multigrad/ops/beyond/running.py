@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -11,16 +12,12 @@ from ..statistical import running
 from .common import without_nan
 
 
-def scan(standard: str, nan: float | None = None) -> Any:
-    """Make a function under NumPy's name of a scan of the standard; `nan` stands for each nan."""
-
-    def scanned(xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
-        if axis is None:
-            a, axis = xp.reshape(a, (-1,)), 0
-        a = a if nan is None else without_nan(xp, a, nan)
-        return getattr(xp, standard)(a, axis=axis, dtype=dtype)
-
-    return scanned
+def scan(standard: str, nan: float | None, xp: Any, a: Any, axis: Any, dtype: Any) -> Any:
+    """Compute a scan of the standard as NumPy does; a number `nan` stands for each nan."""
+    if axis is None:
+        a, axis = xp.reshape(a, (-1,)), 0
+    a = a if nan is None else without_nan(xp, a, nan)
+    return getattr(xp, standard)(a, axis=axis, dtype=dtype)
 
 
 def running_places(xp: Any, x: Any, axis: int, largest: bool) -> Any:
@@ -70,7 +67,7 @@ def _windows(xp: Any, name: str, x: Any, axis: int, n: int) -> Any:
 for _name, _standard, _what in (
     ("cumsum", "cumulative_sum", "sums"), ("cumprod", "cumulative_prod", "products"),
 ):
-    composite(f"{_name}(a: array, axis=None, dtype=None)", scan(_standard),
+    composite(f"{_name}(a: array, axis=None, dtype=None)", partial(scan, _standard, None),
               doc=f"The cumulative {_what} along an axis, or of the flattened array (None). As "
                   f"numpy.{_name}.",
               about=About(example="V", method=True))

@@ -5,6 +5,7 @@ These are transpose, swapaxes, ravel, flatten, atleast_1d, atleast_2d, and diago
 
 from __future__ import annotations
 
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -81,12 +82,9 @@ def atleast(xp: Any, x: Any, ndim: int) -> Any:
     return x if missing <= 0 else xp.reshape(x, (*(1,) * missing, *x.shape))
 
 
-def _each_atleast(ndim: int) -> Any:
-    def atleast_nd(xp: Any, arrays: Any) -> Any:
-        out = tuple(atleast(xp, x, ndim) for x in arrays)
-        return out[0] if len(out) == 1 else out
-
-    return atleast_nd
+def each_atleast(ndim: int, xp: Any, arrays: Any) -> Any:
+    out = tuple(atleast(xp, x, ndim) for x in arrays)
+    return out[0] if len(out) == 1 else out
 
 
 # ----- Diagonals -----
@@ -144,7 +142,7 @@ composite("flatten(a: array, order='C')", flatten,
           doc="A copy of all elements along one axis. Same as numpy.ndarray.flatten.",
           about=About(example="A", method=True))
 for _n, _what in ((1, "one axis"), (2, "two axes")):
-    composite(f"atleast_{_n}d(*arrays)", _each_atleast(_n),
+    composite(f"atleast_{_n}d(*arrays)", partial(each_atleast, _n),
               doc=f"Arrays with at least {_what}; several arrays give a tuple. Same as "
                   f"numpy.atleast_{_n}d.",
               about=About(example="mg.asarray(1.0)"))

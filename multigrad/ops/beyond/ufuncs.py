@@ -6,7 +6,7 @@ The library's own function runs if it exists.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
@@ -23,15 +23,11 @@ def cbrt(xp: Any, x: Any) -> Any:
     return xp.where(plain, root, safe - (safe - xp.where(plain, 1.0, x) / (safe * safe)) / 3)
 
 
-def _beside_nan(pick: str) -> Any:
-    """Make fmax or fmin: the extremum of two elements, where a number wins against nan."""
-
-    def picked(xp: Any, x1: Any, x2: Any) -> Any:
-        x1, x2 = _arrays(xp, x1, x2)
-        extremum = getattr(xp, pick)(x1, x2)
-        return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, extremum))
-
-    return picked
+def beside_nan(pick: str, xp: Any, x1: Any, x2: Any) -> Any:
+    """Compute fmax or fmin: the extremum of two elements, where a number wins against nan."""
+    x1, x2 = _arrays(xp, x1, x2)
+    extremum = getattr(xp, pick)(x1, x2)
+    return xp.where(xp.isnan(x1), x2, xp.where(xp.isnan(x2), x1, extremum))
 
 
 def _chosen(xp: Any, g: Any, x: Any, other: Any, lost: Any) -> Any:
@@ -95,14 +91,14 @@ elementwise("exp2(x, /)", forward={"*": lambda xp, x: 2.0**x},
             x=lambda xp, ans: xp.scaled(ans, LN2),
             doc="2 to the power of each element, as numpy.exp2.",
             about=About(method=True))
-elementwise("fmax(x1, x2, /)", forward={"*": _beside_nan("maximum")},
+elementwise("fmax(x1, x2, /)", forward={"*": partial(beside_nan, "maximum")},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 < x1),
             doc="The larger of each pair of elements, where a number wins against nan, as "
                 "numpy.fmax. Ties share the gradient.",
             about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
                         at="g / 2 to each of two equal elements", method=True))
-elementwise("fmin(x1, x2, /)", forward={"*": _beside_nan("minimum")},
+elementwise("fmin(x1, x2, /)", forward={"*": partial(beside_nan, "minimum")},
             x1=lambda xp, g, x1, x2: _chosen(xp, g, x1, x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _chosen(xp, g, x2, x1, x2 > x1),
             doc="The smaller of each pair of elements, where a number wins against nan, as "
