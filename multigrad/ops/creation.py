@@ -13,49 +13,6 @@ from . import batching
 from .keys import trimmed
 from .manipulation import broadcast_to_vjp
 
-# fmt: off
-nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)",
-                  doc="Evenly spaced numbers with a given step.",
-                  about=About(example="3"))
-nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
-                  doc="Ones on the k-th diagonal, zeros elsewhere.",
-                  about=About(example="2"))
-nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)",
-                  doc="An array that shares the memory of an array of any library.")
-# fmt: on
-
-for _name, _what, _shape, _like in (
-    ("empty", "An uninitialized array", "", ""),
-    ("ones", "An array of ones", "(1, 2)", "P"),
-    ("zeros", "An array of zeros", "2", "P"),
-):
-    nondifferentiable(
-        f"{_name}(shape, *, dtype=None, device=None)",
-        doc=f"{_what}.",
-        about=About(example=_shape),
-    )
-    nondifferentiable(
-        f"{_name}_like(x, /, *, dtype=None, device=None)",
-        batching="elementwise",
-        doc=f"{_what} with the shape and dtype of `x`.",
-        about=About(example=_like),
-    )
-
-# Only an array has a gradient; asarray accepts other objects too.
-linear(
-    "asarray(obj, /, *, dtype=None, device=None, copy=None)",
-    batching="elementwise",
-    doc="Convert an object to an array.",
-    view=lambda obj, dtype, device, copy: (
-        not copy
-        and (dtype is None or dtype == obj.dtype)
-        and (device is None or device == obj.device)
-        and "same"
-    ),
-    obj=lambda xp, g, device, obj_device: g if device is None else xp.asarray(g, device=obj_device),
-    about=About(gradient="g", example="[1.0, 2.0], requires_grad=True", any_operands=True),
-)
-
 
 def full(xp: Any, shape: Any, fill_value: Any, dtype: Any, device: Any, name: str = "full") -> Any:
     """Copy a broadcast of the value.
@@ -86,16 +43,6 @@ def full_like(xp: Any, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
     return full(xp, x.shape, fill_value, dtype, device, "full_like")
 
 
-# fmt: off
-composite("full(shape, fill_value: array, *, dtype=None, device=None)", full,
-          doc="An array filled with one value.",
-          about=About(example="2, 7.0"))
-composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like,
-          doc="An array with the shape and dtype of `x`, filled with one value.",
-          about=About(example="P, 7.0"))
-# fmt: on
-
-
 def linspace_vjp(
     xp: Any, g: Any, num: int, endpoint: bool, start: Any, device: Any, shape: tuple[int, ...]
 ) -> Any:
@@ -110,18 +57,53 @@ def linspace_vjp(
     return broadcast_to_vjp(xp, xp.sum(g * weights, axis=0, dtype=g.dtype), shape)
 
 
-linear(
-    "linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)",
-    batching=batching.linspace,
-    doc="Evenly spaced numbers over an interval.",
-    start=lambda xp, g, num, endpoint, start_device, start_shape: linspace_vjp(
-        xp, g, num, endpoint, (1.0, 0.0), start_device, start_shape
-    ),
-    stop=lambda xp, g, num, endpoint, stop_device, stop_shape: linspace_vjp(
-        xp, g, num, endpoint, (0.0, 1.0), stop_device, stop_shape
-    ),
-    about=About(
-        gradient="sums of g, weighted by the distance from the other end of the interval",
-        example="0.0, 1.0, 3",
-    ),
-)
+# ----- the operations -----
+
+# fmt: off
+nondifferentiable("arange(start: plain, /, stop=None, step=1, *, dtype=None, device=None)",
+                  doc="Evenly spaced numbers with a given step.",
+                  about=About(example="3"))
+nondifferentiable("eye(n_rows: plain, n_cols: plain = None, /, *, k=0, dtype=None, device=None)",
+                  doc="Ones on the k-th diagonal, zeros elsewhere.",
+                  about=About(example="2"))
+nondifferentiable("from_dlpack(x: plain, /, *, device=None, copy=None)",
+                  doc="An array that shares the memory of an array of any library.")
+for _name, _what, _shape, _like in (
+    ("empty", "An uninitialized array", "", ""),
+    ("ones", "An array of ones", "(1, 2)", "P"),
+    ("zeros", "An array of zeros", "2", "P"),
+):
+    nondifferentiable(f"{_name}(shape, *, dtype=None, device=None)", doc=f"{_what}.",
+                      about=About(example=_shape))
+    nondifferentiable(f"{_name}_like(x, /, *, dtype=None, device=None)", batching="elementwise",
+                      doc=f"{_what} with the shape and dtype of `x`.", about=About(example=_like))
+# Only an array has a gradient; asarray accepts other objects too.
+linear("asarray(obj, /, *, dtype=None, device=None, copy=None)", batching="elementwise",
+       doc="Convert an object to an array.",
+       view=lambda obj, dtype, device, copy: (
+           not copy
+           and (dtype is None or dtype == obj.dtype)
+           and (device is None or device == obj.device)
+           and "same"
+       ),
+       obj=lambda xp, g, device, obj_device: (
+           g if device is None else xp.asarray(g, device=obj_device)
+       ),
+       about=About(gradient="g", example="[1.0, 2.0], requires_grad=True", any_operands=True))
+composite("full(shape, fill_value: array, *, dtype=None, device=None)", full,
+          doc="An array filled with one value.",
+          about=About(example="2, 7.0"))
+composite("full_like(x, /, fill_value: array, *, dtype=None, device=None)", full_like,
+          doc="An array with the shape and dtype of `x`, filled with one value.",
+          about=About(example="P, 7.0"))
+linear("linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)",
+       batching=batching.linspace, doc="Evenly spaced numbers over an interval.",
+       start=lambda xp, g, num, endpoint, start_device, start_shape: linspace_vjp(
+           xp, g, num, endpoint, (1.0, 0.0), start_device, start_shape
+       ),
+       stop=lambda xp, g, num, endpoint, stop_device, stop_shape: linspace_vjp(
+           xp, g, num, endpoint, (0.0, 1.0), stop_device, stop_shape
+       ),
+       about=About(gradient="sums of g, weighted by the distance from the other end of the "
+                            "interval",
+                   example="0.0, 1.0, 3"))

@@ -20,26 +20,6 @@ from .linear_algebra import MATRICES
 
 Shape = tuple[int, ...]
 
-
-# ----- functions that the main namespace has too -----
-
-# fmt: off
-composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2),
-          doc="The matrix product, over the last two axes.",
-          about=About(example="A, mg.asarray([1.0, 1.0])", arrays=MATRICES))
-composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x),
-          doc="Exchange the last two axes.",
-          about=About(example="A"))
-composite("linalg.tensordot(x1, x2, /, *, axes=2)",
-          lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
-          doc="The sum of products over pairs of axes.",
-          about=About(example="A, A, axes=2", positional=("axes",)))
-composite("linalg.vecdot(x1, x2, /, *, axis=-1)",
-          lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
-          doc="The sum of conj(x1) * x2 along an axis.",
-          about=About(example="P, Q"))
-# fmt: on
-
 # ----- products of vectors -----
 
 
@@ -71,20 +51,6 @@ def outer(xp: Any, x1: Any, x2: Any) -> Any:
     return x1[:, None] * x2[None, :]
 
 
-# fmt: off
-multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross, forward=cross,
-            doc="The vector product of 3-vectors along an axis.",
-            x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
-            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis),
-            about=About(gradient="for x1: x2 x g; for x2: g x x1",
-                        example="mg.asarray([1.0, 0.0, 0.0]), mg.asarray([0.0, 1.0, 0.0])"))
-multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=outer,
-            doc="The products of each element of one vector with each element of another.",
-            x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
-            x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g),
-            about=About(gradient="for x1: g @ conj(x2); for x2: conj(x1) @ g", example="P, Q"))
-# fmt: on
-
 # ----- diagonals: every (m + 1)-th element of an (n, m) matrix, laid out row by row -----
 
 
@@ -112,28 +78,6 @@ def trace_vjp(xp: Any, g: Any, x_shape: Shape, offset: int) -> Any:
     length, _ = diagonal_of(x_shape, offset)
     return diagonal_vjp(xp, xp.broadcast_to(g[..., None], (*x_shape[:-2], length)), x_shape, offset)
 
-
-linear(
-    "linalg.diagonal(x, /, *, offset=0)",
-    batching="leading",
-    forward={"*": diagonal},
-    view=True,
-    x=diagonal_vjp,
-    doc="One diagonal of each matrix.",
-    about=About(gradient="a matrix with g on the diagonal"),
-)
-linear(
-    "linalg.trace(x, /, *, offset=0, dtype=None)",
-    batching="leading",
-    x=trace_vjp,
-    forward={
-        "*": lambda xp, x, offset, dtype: xp.sum(
-            xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype
-        )
-    },
-    doc="The sum of one diagonal of each matrix.",
-    about=About(gradient={"x": "g * eye(n)"}),
-)
 
 # ----- inverses and linear systems -----
 
@@ -177,21 +121,6 @@ def inv_vjp(xp: Any, g: Any, ans: Any) -> Any:
     return -(xh @ g @ xh)
 
 
-# fmt: off
-define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp,
-       jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
-       doc="The solution of x1 @ ans = x2 for each square matrix x1. If x2 has one dimension it "
-           "is a vector, else a stack of matrices.",
-       about=About(gradient={"x1": "-outer(linalg.solve(matrix_transpose(x1), g), ans)",
-                             "x2": "linalg.solve(matrix_transpose(x1), g)"},
-                   example="S, mg.asarray([3.0, 3.0])",
-                   arrays="x1: (..., M, M); x2: (M,) or (..., M, K), of floating dtypes"))
-define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
-       jvp=lambda xp, t, ans: -(ans @ t @ ans), doc="The inverse of each square matrix.",
-       about=About(gradient={"x": "-matrix_transpose(ans) @ g @ matrix_transpose(ans)"},
-                   at="of real matrices", arrays="square matrices (..., M, M)"))
-# fmt: on
-
 # ----- powers -----
 
 
@@ -224,23 +153,6 @@ def matrix_power_jvp(xp: Any, t: Any, x: Any, n: Any) -> Any:
     n = index(n)
     return _power(xp, x, t, n)[1] if n else xp.zeros_like(t)
 
-
-# The adjoint is the same sum, with x^H.
-define(
-    "linalg.matrix_power(x, n: plain, /)",
-    batching="leading",
-    forward={"*": matrix_power},
-    jvp=matrix_power_jvp,
-    view=lambda x, n: index(n) == 1 and "same",
-    x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
-    doc="Each square matrix raised to an integer power; a negative power is a power of the "
-    "inverse.",
-    about=About(
-        gradient="the sum of (x^k)^H g (x^(n-1-k))^H over k < n",
-        example="A, 2",
-        arrays="square matrices (..., M, M)",
-    ),
-)
 
 # ----- pseudoinverses -----
 
@@ -303,8 +215,66 @@ def pinv_vjp(xp: Any, g: Any, x: Any, ans: Any) -> Any:
     return pinv_jvp(xp, g, adjoint(xp, x), adjoint(xp, ans))
 
 
-# The cutoff only chooses the rank, so rtol has no gradient.
+# ----- the operations -----
+
 # fmt: off
+composite("linalg.matmul(x1, x2, /)", lambda xp, x1, x2: xp.matmul(x1, x2),
+          doc="The matrix product, over the last two axes.",
+          about=About(example="A, mg.asarray([1.0, 1.0])", arrays=MATRICES))
+composite("linalg.matrix_transpose(x, /)", lambda xp, x: xp.matrix_transpose(x),
+          doc="Exchange the last two axes.",
+          about=About(example="A"))
+composite("linalg.tensordot(x1, x2, /, *, axes=2)",
+          lambda xp, x1, x2, axes: xp.tensordot(x1, x2, axes=axes),
+          doc="The sum of products over pairs of axes.",
+          about=About(example="A, A, axes=2", positional=("axes",)))
+composite("linalg.vecdot(x1, x2, /, *, axis=-1)",
+          lambda xp, x1, x2, axis: xp.vecdot(x1, x2, axis=axis),
+          doc="The sum of conj(x1) * x2 along an axis.",
+          about=About(example="P, Q"))
+multilinear("linalg.cross(x1, x2, /, *, axis=-1)", batching=batching_linalg.cross, forward=cross,
+            doc="The vector product of 3-vectors along an axis.",
+            x1=lambda xp, g, x2, axis: xp.linalg.cross(conj(xp, x2), g, axis=axis),
+            x2=lambda xp, g, x1, axis: xp.linalg.cross(g, conj(xp, x1), axis=axis),
+            about=About(gradient="for x1: x2 x g; for x2: g x x1",
+                        example="mg.asarray([1.0, 0.0, 0.0]), mg.asarray([0.0, 1.0, 0.0])"))
+multilinear("linalg.outer(x1, x2, /)", batching=batching_linalg.outer, forward=outer,
+            doc="The products of each element of one vector with each element of another.",
+            x1=lambda xp, g, x2: xp.matmul(g, conj(xp, x2)),
+            x2=lambda xp, g, x1: xp.matmul(conj(xp, x1), g),
+            about=About(gradient="for x1: g @ conj(x2); for x2: conj(x1) @ g", example="P, Q"))
+linear("linalg.diagonal(x, /, *, offset=0)", batching="leading", forward={"*": diagonal}, view=True,
+       x=diagonal_vjp, doc="One diagonal of each matrix.",
+       about=About(gradient="a matrix with g on the diagonal"))
+linear("linalg.trace(x, /, *, offset=0, dtype=None)", batching="leading", x=trace_vjp,
+       forward={
+           "*": lambda xp, x, offset, dtype: xp.sum(
+               xp.linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype
+           )
+       },
+       doc="The sum of one diagonal of each matrix.",
+       about=About(gradient={"x": "g * eye(n)"}))
+define("linalg.solve(x1, x2, /)", materialize=False, batching=batching_linalg.solve, vjp=solve_vjp,
+       jvp=solve_jvp, keep={"x2": ("x1", "x2_shape")},
+       doc="The solution of x1 @ ans = x2 for each square matrix x1. If x2 has one dimension it "
+           "is a vector, else a stack of matrices.",
+       about=About(gradient={"x1": "-outer(linalg.solve(matrix_transpose(x1), g), ans)",
+                             "x2": "linalg.solve(matrix_transpose(x1), g)"},
+                   example="S, mg.asarray([3.0, 3.0])",
+                   arrays="x1: (..., M, M); x2: (M,) or (..., M, K), of floating dtypes"))
+define("linalg.inv(x, /)", batching="leading", forward={"*": inv}, x=inv_vjp,
+       jvp=lambda xp, t, ans: -(ans @ t @ ans), doc="The inverse of each square matrix.",
+       about=About(gradient={"x": "-matrix_transpose(ans) @ g @ matrix_transpose(ans)"},
+                   at="of real matrices", arrays="square matrices (..., M, M)"))
+# The adjoint is the same sum, with x^H.
+define("linalg.matrix_power(x, n: plain, /)", batching="leading", forward={"*": matrix_power},
+       jvp=matrix_power_jvp, view=lambda x, n: index(n) == 1 and "same",
+       x=lambda xp, g, x, n: matrix_power_jvp(xp, g, adjoint(xp, x), n),
+       doc="Each square matrix raised to an integer power; a negative power is a power of the "
+           "inverse.",
+       about=About(gradient="the sum of (x^k)^H g (x^(n-1-k))^H over k < n", example="A, 2",
+                   arrays="square matrices (..., M, M)"))
+# The cutoff only chooses the rank, so rtol has no gradient.
 define("linalg.pinv(x, /, *, rtol: array = None)", batching=batching_linalg.with_tolerance("pinv"),
        forward={"*": pinv}, jvp=pinv_jvp, x=pinv_vjp, rtol=lambda xp, g, rtol: xp.zeros_like(rtol),
        doc="The Moore-Penrose pseudoinverse of each matrix. Its derivative is the one at constant "

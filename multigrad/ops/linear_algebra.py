@@ -21,17 +21,6 @@ MATRICES = (
 )
 
 
-linear(
-    "matrix_transpose(x, /)",
-    batching="leading",
-    view=True,
-    doc="Exchange the last two axes.",
-    x=lambda xp, g: xp.matrix_transpose(g),
-    forward={"*": lambda xp, x: xp.moveaxis(x, -1, -2)},
-    about=About(example="A"),
-)
-
-
 def matmul_x1_vjp(xp: Any, g: Any, x1_shape: Shape, x1_order: str | None, x2: Any) -> Any:
     """g @ x2^H, in the memory order of x1.
 
@@ -66,21 +55,6 @@ def matmul_x2_vjp(xp: Any, g: Any, x1: Any, x2_shape: Shape, x2_order: str | Non
     if x2_order == "F":
         return xp.matrix_transpose(xp.matmul(xp.matrix_transpose(g), x1))
     return xp.matmul(xp.matrix_transpose(x1), g)
-
-
-multilinear(
-    "matmul(x1, x2, /)",
-    batching=batching_linalg.matmul,
-    operator="matmul",
-    doc="The matrix product, over the last two axes.",
-    x1=matmul_x1_vjp,
-    x2=matmul_x2_vjp,
-    about=About(
-        gradient={"x1": "g @ matrix_transpose(conj(x2))", "x2": "matrix_transpose(conj(x1)) @ g"},
-        example="A, mg.asarray([1.0, 1.0])",
-        arrays=MATRICES,
-    ),
-)
 
 
 def contracted(axes: Any, ndim1: int, ndim2: int) -> tuple[Shape, Shape, Shape, Shape]:
@@ -120,13 +94,22 @@ def _ordered(xp: Any, x: Any, place: dict[int, int]) -> Any:
     return x if order == tuple(range(len(order))) else xp.permute_dims(x, order)
 
 
+# ----- the operations -----
+
 # fmt: off
+linear("matrix_transpose(x, /)", batching="leading", view=True, doc="Exchange the last two axes.",
+       x=lambda xp, g: xp.matrix_transpose(g), forward={"*": lambda xp, x: xp.moveaxis(x, -1, -2)},
+       about=About(example="A"))
+multilinear("matmul(x1, x2, /)", batching=batching_linalg.matmul, operator="matmul",
+            doc="The matrix product, over the last two axes.", x1=matmul_x1_vjp, x2=matmul_x2_vjp,
+            about=About(gradient={"x1": "g @ matrix_transpose(conj(x2))",
+                                  "x2": "matrix_transpose(conj(x1)) @ g"},
+                        example="A, mg.asarray([1.0, 1.0])", arrays=MATRICES))
 multilinear("tensordot(x1, x2, /, *, axes=2)", batching=batching_linalg.tensordot,
             doc="The sum of products over pairs of axes.", x1=tensordot_x1_vjp, x2=tensordot_x2_vjp,
             about=About(gradient="for each array: g contracted with the conjugate of the other "
                                  "array",
                         example="A, A, axes=2", positional=("axes",)))
-
 # The standard allows only a negative axis: it is the same axis of both operands and of their
 # broadcast shape.
 multilinear("vecdot(x1, x2, /, *, axis=-1)", batching=batching_linalg.vecdot,

@@ -33,13 +33,6 @@ def broadcast_shapes(xp: Any, *shapes: Shape) -> Shape:
     return tuple(lengths)
 
 
-nondifferentiable(
-    "broadcast_shapes(*shapes: plain)",
-    forward={"*": broadcast_shapes},
-    doc="The shape that arrays of the given shapes broadcast to.",
-    about=About(example="(2, 1), (3,)"),
-)
-
 # ----- Shapes -----
 
 
@@ -49,26 +42,6 @@ def broadcast_to_vjp(xp: Any, g: Any, x_shape: Shape) -> Any:
     axes = tuple(i for i, n in enumerate(g.shape) if i < extra or x_shape[i - extra] != n)
     return xp.reshape(xp.sum(g, axis=axes, dtype=g.dtype), x_shape) if axes else g
 
-
-# fmt: off
-linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True,
-       materialize=False, doc="Broadcast arrays against each other.", arrays=lambda xp, g: list(g),
-       about=About(gradient="for each array: its cotangent, summed over the broadcast axes",
-                   example="P, mg.ones((2, 1))"))
-linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True,
-       doc="Broadcast an array to a shape.", x=broadcast_to_vjp,
-       about=About(gradient="g, summed over the broadcast axes", example="P, (2, 2)"))
-linear("reshape(x, /, shape, *, copy=None)", view="layout", batching=batching.reshape,
-       doc="The same elements in another shape, in row-major order.",
-       x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
-       about=About(example="mg.arange(4), (2, 2)"))
-linear("expand_dims(x, /, axis)", batching=batching.expand_dims, view=True,
-       doc="Insert axes of length 1.", x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
-       about=About(gradient={"x": "squeeze(g, axis=axis)"}, example="P, axis=0"))
-linear("squeeze(x, /, axis)", batching="axis", view=True, doc="Remove axes of length 1.",
-       x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
-       about=About(example="mg.asarray([[1.0, 2.0]]), axis=0"))
-# fmt: on
 
 # ----- Orders of axes and elements -----
 
@@ -97,34 +70,6 @@ def moveaxis(xp: Any, x: Any, source: int | Shape, destination: int | Shape) -> 
         order.insert(target, origin)
     return xp.permute_dims(x, tuple(order))
 
-
-# fmt: off
-linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True,
-       doc="Permute the axes.", x=permute_dims_vjp,
-       about=About(gradient="g with its axes in the original order", example="A, (1, 0)"))
-linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis,
-       forward={"*": moveaxis}, doc="Move axes to other positions; the other axes keep their "
-                                    "order.",
-       x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source),
-       about=About(example="A, 0, 1"))
-linear("flip(x, /, *, axis=None)", batching="axis", view=True,
-       doc="Reverse the order of the elements along axes.",
-       x=lambda xp, g, axis: xp.flip(g, axis=axis),
-       about=About(example="mg.asarray([1.0, 2.0, 3.0])"))
-linear("roll(x, /, shift, *, axis=None)", batching=batching.roll,
-       doc="Roll the elements along axes; elements that leave at one end enter at the other.",
-       x=roll_vjp,
-       about=About(gradient={"x": "roll(g, -shift, axis=axis)"},
-                   example="mg.asarray([1.0, 2.0, 3.0]), 1"))
-linear("tril(x, /, *, k=0)", batching="leading",
-       doc="The lower triangle of each matrix, on and below the k-th diagonal.",
-       x=lambda xp, g, k: xp.tril(g, k=k),
-       about=About(example="A"))
-linear("triu(x, /, *, k=0)", batching="leading",
-       doc="The upper triangle of each matrix, on and above the k-th diagonal.",
-       x=lambda xp, g, k: xp.triu(g, k=k),
-       about=About(example="A"))
-# fmt: on
 
 # ----- Joining and splitting -----
 
@@ -155,34 +100,6 @@ def unstack(xp: Any, x: Any, axis: int) -> tuple[Any, ...]:
     axis = place("unstack", "axis", axis, len(x.shape))
     return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
 
-
-linear(
-    "concat(arrays: arrays, /, *, axis=0)",
-    doc="Join arrays along an axis; with axis=None, arrays are flattened first.",
-    batching=batching.concat,
-    arrays=concat_vjp,
-    about=About(gradient="for each array: its part of g", example="[P, Q]"),
-)
-linear(
-    "stack(arrays: arrays, /, *, axis=0)",
-    batching=batching.stack,
-    doc="Join arrays along a new axis.",
-    arrays=lambda xp, g, axis, needs: [
-        part if need else None for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)
-    ],
-    about=About(gradient="for each array: its part of g", example="[P, Q]"),
-)
-linear(
-    "unstack(x, /, *, axis=0)",
-    outputs=None,
-    view=True,
-    batching="axis",
-    materialize=False,
-    doc="Split an array into its parts along an axis.",
-    x=unstack_vjp,
-    forward={"*": unstack},
-    about=About(gradient="the cotangents of the parts, stacked", example="A"),
-)
 
 # ----- Repeating -----
 
@@ -269,7 +186,68 @@ def tile(xp: Any, x: Any, repetitions: Shape) -> Any:
     return xp.reshape(xp.broadcast_to(x, pairs), shape)
 
 
+# ----- the operations -----
+
 # fmt: off
+nondifferentiable("broadcast_shapes(*shapes: plain)", forward={"*": broadcast_shapes},
+                  doc="The shape that arrays of the given shapes broadcast to.",
+                  about=About(example="(2, 1), (3,)"))
+linear("broadcast_arrays(*arrays)", batching=batching.broadcast_arrays, outputs=None, view=True,
+       materialize=False, doc="Broadcast arrays against each other.", arrays=lambda xp, g: list(g),
+       about=About(gradient="for each array: its cotangent, summed over the broadcast axes",
+                   example="P, mg.ones((2, 1))"))
+linear("broadcast_to(x, /, shape)", batching=batching.broadcast_to, view=True,
+       doc="Broadcast an array to a shape.", x=broadcast_to_vjp,
+       about=About(gradient="g, summed over the broadcast axes", example="P, (2, 2)"))
+linear("reshape(x, /, shape, *, copy=None)", view="layout", batching=batching.reshape,
+       doc="The same elements in another shape, in row-major order.",
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
+       about=About(example="mg.arange(4), (2, 2)"))
+linear("expand_dims(x, /, axis)", batching=batching.expand_dims, view=True,
+       doc="Insert axes of length 1.", x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
+       about=About(gradient={"x": "squeeze(g, axis=axis)"}, example="P, axis=0"))
+linear("squeeze(x, /, axis)", batching="axis", view=True, doc="Remove axes of length 1.",
+       x=lambda xp, g, x_shape: xp.reshape(g, x_shape),
+       about=About(example="mg.asarray([[1.0, 2.0]]), axis=0"))
+linear("permute_dims(x, /, axes)", batching=batching.permute_dims, view=True,
+       doc="Permute the axes.", x=permute_dims_vjp,
+       about=About(gradient="g with its axes in the original order", example="A, (1, 0)"))
+linear("moveaxis(x, source: plain, destination: plain, /)", view=True, batching=batching.moveaxis,
+       forward={"*": moveaxis}, doc="Move axes to other positions; the other axes keep their "
+                                    "order.",
+       x=lambda xp, g, source, destination: xp.moveaxis(g, destination, source),
+       about=About(example="A, 0, 1"))
+linear("flip(x, /, *, axis=None)", batching="axis", view=True,
+       doc="Reverse the order of the elements along axes.",
+       x=lambda xp, g, axis: xp.flip(g, axis=axis),
+       about=About(example="mg.asarray([1.0, 2.0, 3.0])"))
+linear("roll(x, /, shift, *, axis=None)", batching=batching.roll,
+       doc="Roll the elements along axes; elements that leave at one end enter at the other.",
+       x=roll_vjp,
+       about=About(gradient={"x": "roll(g, -shift, axis=axis)"},
+                   example="mg.asarray([1.0, 2.0, 3.0]), 1"))
+linear("tril(x, /, *, k=0)", batching="leading",
+       doc="The lower triangle of each matrix, on and below the k-th diagonal.",
+       x=lambda xp, g, k: xp.tril(g, k=k),
+       about=About(example="A"))
+linear("triu(x, /, *, k=0)", batching="leading",
+       doc="The upper triangle of each matrix, on and above the k-th diagonal.",
+       x=lambda xp, g, k: xp.triu(g, k=k),
+       about=About(example="A"))
+linear("concat(arrays: arrays, /, *, axis=0)",
+       doc="Join arrays along an axis; with axis=None, arrays are flattened first.",
+       batching=batching.concat, arrays=concat_vjp,
+       about=About(gradient="for each array: its part of g", example="[P, Q]"))
+linear("stack(arrays: arrays, /, *, axis=0)", batching=batching.stack,
+       doc="Join arrays along a new axis.",
+       arrays=lambda xp, g, axis, needs: [
+           part if need else None
+           for part, need in zip(xp.unstack(g, axis=axis), needs, strict=True)
+       ],
+       about=About(gradient="for each array: its part of g", example="[P, Q]"))
+linear("unstack(x, /, *, axis=0)", outputs=None, view=True, batching="axis", materialize=False,
+       doc="Split an array into its parts along an axis.", x=unstack_vjp, forward={"*": unstack},
+       about=About(gradient="the cotangents of the parts, stacked", example="A"))
 linear("repeat(x, repeats, /, *, axis=None)", batching=batching.repeat, forward={"*": repeat},
        doc="Repeat each element; `repeats` is one number, or a number for each element.",
        x=repeat_vjp,

@@ -77,18 +77,6 @@ def mean_vjp(xp: Any, g: Any, x_shape: Any, axis: Any, keepdims: Any) -> Any:
     return _spread(xp, _divided(xp, g, max(_count(x_shape, axis), 1)), x_shape, axis, keepdims)
 
 
-# fmt: off
-linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis",
-       x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
-       doc="The sum of the elements over one axis, several, or all.",
-       about=About(gradient={"x": "broadcast_to(g, x.shape)"}, example="A, axis=0",
-                   numpy_keywords=True))
-linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
-       doc="The arithmetic mean of the elements over one axis, several, or all.",
-       about=About(gradient={"x": "broadcast_to(g, x.shape) / n"}, dtypes="floating dtypes",
-                   numpy_keywords=True))
-# fmt: on
-
 # ----- variance and standard deviation -----
 
 
@@ -152,21 +140,6 @@ def std_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, correction: Any, keepd
     return var_jvp(xp, t, x, axis, correction, keepdims) / _twice_std(xp, ans)
 
 
-# fmt: off
-define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp,
-       jvp=var_jvp, doc="The variance: the sum of squared deviations divided by the number of "
-                        "elements minus the correction.",
-       about=About(gradient={"x": "2 * g * (x - mean(x)) / n"}, dtypes="floating dtypes",
-                   numpy_keywords=True))
-define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp,
-       jvp=std_jvp,
-       doc="The standard deviation, the square root of the variance. The gradient of constants is "
-           "0.",
-       about=About(gradient={"x": "g * (x - mean(x)) / (n * ans)"},
-                   at="0 where all elements are equal", dtypes="floating dtypes",
-                   numpy_keywords=True))
-# fmt: on
-
 # ----- extrema -----
 
 
@@ -206,20 +179,6 @@ def extremum_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) ->
         _how_many(xp, winners, t.dtype, axis, keepdims),
     )
 
-
-for _name, _extreme in (("max", "largest"), ("min", "smallest")):
-    define(
-        f"{_name}(x, /, *, axis=None, keepdims=False)",
-        batching="axis",
-        x=_extremum_vjp(_name),
-        jvp=extremum_jvp,
-        doc=f"The {_extreme} element over one axis, several, or all. Ties share the gradient.",
-        about=About(
-            gradient={"x": "where(x == ans, g, 0)"},
-            at="elements equal to the extremum share g evenly",
-            numpy_keywords=True,
-        ),
-    )
 
 # ----- products: polynomials, so their rules never divide and zeros need no case of their own -----
 
@@ -265,19 +224,6 @@ def prod_jvp(xp: Any, t: Any, x: Any, ans: Any, axis: Any, keepdims: Any) -> Any
     product = prod_gradient(xp, _as(xp, x, dtype), axis) * _as(xp, t, dtype)
     return _as(xp, xp.sum(product, axis=axis, dtype=dtype, keepdims=keepdims), ans.dtype)
 
-
-define(
-    "prod(x, /, *, axis=None, dtype=None, keepdims=False)",
-    batching="axis",
-    x=prod_vjp,
-    jvp=prod_jvp,
-    doc="The product of the elements over one axis, several, or all.",
-    about=About(
-        gradient={"x": "g * ans / x"},
-        at="computed without division, so it is correct at 0",
-        numpy_keywords=True,
-    ),
-)
 
 # ----- scans -----
 
@@ -367,7 +313,40 @@ def scan(
     return xp.concat([initial, x], axis=axis) if include_initial else x
 
 
+# ----- the operations -----
+
 # fmt: off
+linear("sum(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis",
+       x=lambda xp, g, x_shape, axis, keepdims: _spread(xp, g, x_shape, axis, keepdims),
+       doc="The sum of the elements over one axis, several, or all.",
+       about=About(gradient={"x": "broadcast_to(g, x.shape)"}, example="A, axis=0",
+                   numpy_keywords=True))
+linear("mean(x, /, *, axis=None, keepdims=False)", batching="axis", x=mean_vjp,
+       doc="The arithmetic mean of the elements over one axis, several, or all.",
+       about=About(gradient={"x": "broadcast_to(g, x.shape) / n"}, dtypes="floating dtypes",
+                   numpy_keywords=True))
+define("var(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=var_vjp,
+       jvp=var_jvp, doc="The variance: the sum of squared deviations divided by the number of "
+                        "elements minus the correction.",
+       about=About(gradient={"x": "2 * g * (x - mean(x)) / n"}, dtypes="floating dtypes",
+                   numpy_keywords=True))
+define("std(x, /, *, axis=None, correction=0.0, keepdims=False)", batching="axis", x=std_vjp,
+       jvp=std_jvp,
+       doc="The standard deviation, the square root of the variance. The gradient of constants is "
+           "0.",
+       about=About(gradient={"x": "g * (x - mean(x)) / (n * ans)"},
+                   at="0 where all elements are equal", dtypes="floating dtypes",
+                   numpy_keywords=True))
+for _name, _extreme in (("max", "largest"), ("min", "smallest")):
+    define(f"{_name}(x, /, *, axis=None, keepdims=False)", batching="axis", x=_extremum_vjp(_name),
+           jvp=extremum_jvp,
+           doc=f"The {_extreme} element over one axis, several, or all. Ties share the gradient.",
+           about=About(gradient={"x": "where(x == ans, g, 0)"},
+                       at="elements equal to the extremum share g evenly", numpy_keywords=True))
+define("prod(x, /, *, axis=None, dtype=None, keepdims=False)", batching="axis", x=prod_vjp,
+       jvp=prod_jvp, doc="The product of the elements over one axis, several, or all.",
+       about=About(gradient={"x": "g * ans / x"},
+                   at="computed without division, so it is correct at 0", numpy_keywords=True))
 linear("cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)",
        batching=batching.scan("cumulative_sum"), x=cumulative_sum_vjp,
        forward={"*": partial(scan, operator.add, "sum")},

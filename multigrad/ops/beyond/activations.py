@@ -32,22 +32,6 @@ def logistic(xp: Any, x: Any) -> Any:
     return xp.where(left, small, xp.ones_like(x)) / (1 + small)
 
 
-# fmt: off
-elementwise("logistic(x, /)", forward={"*": logistic, "jax": "jax.nn:sigmoid"}, chapter="kernels",
-            x=lambda xp, ans: ans * (1.0 - ans),
-            doc="1 / (1 + exp(-x)) of each element, without overflow.")
-elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
-            x=lambda xp, ans: ans * (1.0 - ans),
-            doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As "
-                "torch.sigmoid.",
-            about=About(method=True))
-elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),
-            x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
-            doc="max(x, 0) of each element. The gradient at 0 is 0. Same as torch.relu.",
-            about=About(gradient={"x": "where(x > 0, g, 0)"}, at="0 at 0",
-                        example="mg.asarray([-2.0, 3.0])", method=True))
-# fmt: on
-
 FLAT = 1000.0
 """Beyond this bound the logistic function is 0 or 1 in every dtype of the standard."""
 
@@ -77,16 +61,6 @@ def silu_curvature(xp: Any, x: Any) -> Any:
     return s * (1 - s) * (2 + x * (1 - 2 * s))
 
 
-# fmt: off
-elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="kernels",
-            doc="The derivative of silu at each element.")
-elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
-            doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch "
-                "gives nan. Same as torch.nn.functional.silu.",
-            about=About(gradient={"x": "g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))"}))
-# fmt: on
-
-
 def softplus(xp: Any, x: Any, beta: float, threshold: float) -> Any:
     """log(1 + exp(beta x)) / beta, computed from exp(-|beta x|)."""
     x = floating(xp, x)
@@ -104,15 +78,6 @@ def softplus_partial(xp: Any, g: Any, x: Any, beta: float, threshold: float) -> 
     z = x if beta == 1 else x * beta
     return xp.where(z > threshold, g, g * xp.logistic(z))
 
-
-elementwise(
-    "softplus(x, /, beta=1.0, threshold=20.0)",
-    forward=softplus,
-    x=softplus_partial,
-    doc="log(1 + exp(beta x)) / beta of each element, or x itself where beta x is above the "
-    "threshold. Same as torch.nn.functional.softplus.",
-    about=About(gradient="g / (1 + exp(-beta x))", example="mg.asarray([0.0, 1.0])"),
-)
 
 # ----- along axes -----
 
@@ -132,17 +97,6 @@ def finite_peak(xp: Any, x: Any, axis: Any) -> Any:
         return _total(xp, x, axis)
     peak = xp.max(x, axis=axis, keepdims=True)
     return xp.where(xp.isfinite(peak), peak, 0.0)
-
-
-nondifferentiable(
-    "finite_peak(x, /, *, axis=None)",
-    forward=finite_peak,
-    batching="axis",
-    chapter="kernels",
-    doc="The largest element over one axis, several, or all, if it is finite, else 0. The reduced "
-    "axes stay, with length 1. The result has no gradient: values computed from exp(x - peak) "
-    "do not depend on the peak.",
-)
 
 
 def softmax(xp: Any, x: Any, axis: Any) -> Any:
@@ -166,22 +120,6 @@ def softmax_jvp(xp: Any, t: Any, ans: Any, axis: Any) -> Any:
     return product - ans * _total(xp, product, axis)
 
 
-define(
-    "softmax(x: array, axis=None)",
-    forward=softmax,
-    batching="axis",
-    x=lambda xp, g, ans, axis: softmax_jvp(xp, g, conj(xp, ans), axis),
-    jvp=softmax_jvp,
-    doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without "
-    "overflow. Same as scipy.special.softmax.",
-    about=About(
-        gradient={"x": "ans * (g - sum(g * ans, axis=axis, keepdims=True))"},
-        example="mg.asarray([0.0, 1.0])",
-        method=True,
-    ),
-)
-
-
 def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
     x = floating(xp, x)
     z = wide(xp, x)
@@ -189,22 +127,6 @@ def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
         return x
     z = z - alike(xp, xp.finite_peak(z, axis=axis), z)
     return _as(xp, z - xp.log(_total(xp, xp.exp(z), axis)), x.dtype)
-
-
-define(
-    "log_softmax(x: array, axis=None)",
-    forward=log_softmax,
-    batching="axis",
-    x=lambda xp, g, ans, axis: g - conj(xp, xp.exp(ans)) * _total(xp, g, axis),
-    jvp=lambda xp, t, ans, axis: t - _total(xp, xp.exp(ans) * t, axis),
-    doc="x - logsumexp(x) along one axis, several, or over all elements (None). As "
-    "scipy.special.log_softmax.",
-    about=About(
-        gradient={"x": "g - exp(ans) * sum(g, axis=axis, keepdims=True)"},
-        example="mg.asarray([0.0, 1.0])",
-        method=True,
-    ),
-)
 
 
 def log_sum_exp(xp: Any, x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
@@ -247,20 +169,6 @@ def log_sum_exp_jvp(xp: Any, t: Any, shares: Any, axis: Any, keepdims: Any) -> t
     return xp.sum(shares * t, axis=axis, keepdims=keepdims), softmax_jvp(xp, t, shares, axis)
 
 
-define(
-    "log_sum_exp(x, /, *, axis=None, keepdims=False)",
-    outputs=("value", "shares"),
-    forward=log_sum_exp,
-    batching="axis",
-    chapter="kernels",
-    x=log_sum_exp_vjp,
-    jvp=log_sum_exp_jvp,
-    materialize=False,
-    doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and its gradient "
-    "softmax(x), from the same exponentials.",
-)
-
-
 def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
     a = floating(xp, a)
     if b is None and not (return_sign and is_complex(xp, a.dtype)):
@@ -283,12 +191,59 @@ def logsumexp(xp: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: b
     return _as(xp, xp.squeeze(xp.log(total) + peak, axis=axes), dtype)
 
 
-composite(
-    "logsumexp(a: array, axis=None, b: array = None, keepdims=False, return_sign=False)",
-    logsumexp,
-    doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow. With "
-    "return_sign it is a tuple of the logarithm of the modulus and the sign. As "
-    "scipy.special.logsumexp. Where the result is infinite, the elements equal to it share "
-    "the gradient.",
-    about=About(gradient="g exp(a - ans)", example="mg.asarray([0.0, 1.0])", method=True),
-)
+# ----- the operations -----
+
+# fmt: off
+elementwise("logistic(x, /)", forward={"*": logistic, "jax": "jax.nn:sigmoid"}, chapter="kernels",
+            x=lambda xp, ans: ans * (1.0 - ans),
+            doc="1 / (1 + exp(-x)) of each element, without overflow.")
+elementwise("sigmoid(x, /)", forward=lambda xp, x: xp.logistic(floating(xp, x)),
+            x=lambda xp, ans: ans * (1.0 - ans),
+            doc="The logistic function 1 / (1 + exp(-x)) of each element, without overflow. As "
+                "torch.sigmoid.",
+            about=About(method=True))
+elementwise("relu(x, /)", forward=lambda xp, x: xp.maximum(x, 0),
+            x=lambda xp, g, ans: xp.where(ans <= 0, 0.0, g),
+            doc="max(x, 0) of each element. The gradient at 0 is 0. Same as torch.relu.",
+            about=About(gradient={"x": "where(x > 0, g, 0)"}, at="0 at 0",
+                        example="mg.asarray([-2.0, 3.0])", method=True))
+elementwise("silu_slope(x, /)", forward=silu_slope, x=silu_curvature, chapter="kernels",
+            doc="The derivative of silu at each element.")
+elementwise("silu(x, /)", forward=silu, x=lambda xp, x: xp.silu_slope(x),
+            doc="x / (1 + exp(-x)) of each element, without overflow; 0 at -inf, where PyTorch "
+                "gives nan. Same as torch.nn.functional.silu.",
+            about=About(gradient={"x": "g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))"}))
+elementwise("softplus(x, /, beta=1.0, threshold=20.0)", forward=softplus, x=softplus_partial,
+            doc="log(1 + exp(beta x)) / beta of each element, or x itself where beta x is above "
+                "the threshold. Same as torch.nn.functional.softplus.",
+            about=About(gradient="g / (1 + exp(-beta x))", example="mg.asarray([0.0, 1.0])"))
+nondifferentiable("finite_peak(x, /, *, axis=None)", forward=finite_peak, batching="axis",
+                  chapter="kernels",
+                  doc="The largest element over one axis, several, or all, if it is finite, else "
+                      "0. The reduced axes stay, with length 1. The result has no gradient: "
+                      "values computed from exp(x - peak) do not depend on the peak.")
+define("softmax(x: array, axis=None)", forward=softmax, batching="axis",
+       x=lambda xp, g, ans, axis: softmax_jvp(xp, g, conj(xp, ans), axis), jvp=softmax_jvp,
+       doc="exp(x) / sum(exp(x)) along one axis, several, or over all elements (None), without "
+           "overflow. Same as scipy.special.softmax.",
+       about=About(gradient={"x": "ans * (g - sum(g * ans, axis=axis, keepdims=True))"},
+                   example="mg.asarray([0.0, 1.0])", method=True))
+define("log_softmax(x: array, axis=None)", forward=log_softmax, batching="axis",
+       x=lambda xp, g, ans, axis: g - conj(xp, xp.exp(ans)) * _total(xp, g, axis),
+       jvp=lambda xp, t, ans, axis: t - _total(xp, xp.exp(ans) * t, axis),
+       doc="x - logsumexp(x) along one axis, several, or over all elements (None). As "
+           "scipy.special.log_softmax.",
+       about=About(gradient={"x": "g - exp(ans) * sum(g, axis=axis, keepdims=True)"},
+                   example="mg.asarray([0.0, 1.0])", method=True))
+define("log_sum_exp(x, /, *, axis=None, keepdims=False)", outputs=("value", "shares"),
+       forward=log_sum_exp, batching="axis", chapter="kernels", x=log_sum_exp_vjp,
+       jvp=log_sum_exp_jvp, materialize=False,
+       doc="log(sum(exp(x))) over one axis, several, or all, without overflow, and its gradient "
+           "softmax(x), from the same exponentials.")
+composite("logsumexp(a: array, axis=None, b: array = None, keepdims=False, return_sign=False)",
+          logsumexp,
+          doc="log(sum(b exp(a))) over one axis, several, or all (None), without overflow. With "
+              "return_sign it is a tuple of the logarithm of the modulus and the sign. As "
+              "scipy.special.logsumexp. Where the result is infinite, the elements equal to it "
+              "share the gradient.",
+          about=About(gradient="g exp(a - ans)", example="mg.asarray([0.0, 1.0])", method=True))

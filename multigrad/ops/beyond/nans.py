@@ -28,25 +28,6 @@ def reduced(
     return getattr(xp, reduction)(a, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-# fmt: off
-composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)",
-          partial(reduced, "sum", 0.0),
-          doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
-              "are nan. Same as numpy.nansum.",
-          about=About(method=True))
-composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)",
-          partial(reduced, "prod", 1.0),
-          doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
-              "all are nan. Same as numpy.nanprod.")
-for _name, _standard, _value, _what in (
-    ("nancumsum", "cumulative_sum", 0.0, "sums"),
-    ("nancumprod", "cumulative_prod", 1.0, "products"),
-):
-    composite(f"{_name}(a: array, axis=None, dtype=None)", partial(scan, _standard, _value),
-              doc=f"The cumulative {_what} along an axis, or of the flattened array (None); a nan "
-                  f"counts as {_value:.0f}. Same as numpy.{_name}.")
-# fmt: on
-
 # ----- mean and variance -----
 
 
@@ -93,21 +74,6 @@ def deviation(
     return _as(xp, result, xp.real(a).dtype)
 
 
-# fmt: off
-composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean,
-          doc="The mean of the elements that are not nan over one axis, several, or all. As "
-              "numpy.nanmean.",
-          about=About(method=True))
-composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          partial(deviation, "nanvar"),
-          doc="The variance of the elements that are not nan over one axis, several, or all. The "
-              "divisor is their number minus ddof; correction is another name for ddof. The "
-              "result is nan where the divisor is not positive. Same as numpy.nanvar.")
-composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
-          partial(deviation, "nanstd"),
-          doc="The square root of nanvar. The gradient of constants is 0. Same as numpy.nanstd.")
-# fmt: on
-
 # ----- extrema: they have their own rule, since an infinity in place of a nan would share the
 # gradient with a real infinity -----
 
@@ -141,32 +107,6 @@ def extremum_jvp(xp: Any, t: Any, a: Any, ans: Any, axis: Any, keepdims: Any) ->
     return out if keepdims else xp.squeeze(out, axis=_axes(a.shape, axis))
 
 
-for _name, _extreme in (("min", "smallest"), ("max", "largest")):
-    define(
-        f"nan{_name}(a: array, axis=None, *, keepdims=False)",
-        forward=partial(extremum, _name),
-        batching="axis",
-        a=extremum_vjp,
-        jvp=extremum_jvp,
-        doc=f"The {_extreme} of the elements that are not nan over one axis, several, or all; nan "
-        f"if all are nan. Ties share the gradient. As numpy.nan{_name}.",
-        about=About(
-            gradient="g for the element equal to the extremum; equal elements share it evenly"
-        ),
-    )
-
-
-nondifferentiable(
-    "known_index(x, bad, /, message)",
-    forward=partial(refuse, ValueError, -1),
-    batching=batching.refusal("known_index"),
-    chapter="kernels",
-    doc="Return `x`; raise ValueError(message) if `bad` is true anywhere. Where values are "
-    "not known (under a trace), the result is -1 there instead.",
-    about=About(checks=True),
-)
-
-
 def index_of(name: str, xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """The index of the first extremum: `name` is "min" or "max"."""
     if not is_floating(xp, a.dtype):
@@ -183,17 +123,6 @@ def index_of(name: str, xp: Any, a: Any, axis: Any, keepdims: bool) -> Any:
         "nan_to_num.",
     )
 
-
-for _name, _extreme in (("min", "smallest"), ("max", "largest")):
-    nondifferentiable(
-        f"nanarg{_name}(a: array, axis=None, *, keepdims=False)",
-        forward=partial(index_of, _name),
-        batching="form",
-        doc=f"The index of the first {_extreme} element that is not nan. If all are nan it raises "
-        "ValueError, or returns -1 under a trace, where values are not known. As "
-        f"numpy.nanarg{_name}.",
-        about=About(returns="integers"),
-    )
 
 # ----- replacement -----
 
@@ -218,11 +147,58 @@ def nan_to_num(xp: Any, x: Any, copy: bool, nan: Any, posinf: Any, neginf: Any) 
     return xp.where(xp.isfinite(x), x, xp.where(xp.isnan(x), nothing, xp.where(x > 0, high, low)))
 
 
-composite(
-    "nan_to_num(x: array, copy=True, nan=0.0, posinf=None, neginf=None)",
-    nan_to_num,
-    doc="Each element, with nan replaced by `nan`, and infinities by `posinf` and `neginf`, or by "
-    "default by the largest and smallest numbers of the dtype. The gradient of a replaced "
-    "element is 0. Same as numpy.nan_to_num.",
-    about=About(example="mg.asarray([1.0, mg.nan])", method=True),
-)
+# ----- the operations -----
+
+# fmt: off
+composite("nansum(a: array, axis=None, dtype=None, *, keepdims=False)",
+          partial(reduced, "sum", 0.0),
+          doc="The sum of the elements that are not nan over one axis, several, or all; 0 if all "
+              "are nan. Same as numpy.nansum.",
+          about=About(method=True))
+composite("nanprod(a: array, axis=None, dtype=None, *, keepdims=False)",
+          partial(reduced, "prod", 1.0),
+          doc="The product of the elements that are not nan over one axis, several, or all; 1 if "
+              "all are nan. Same as numpy.nanprod.")
+for _name, _standard, _value, _what in (
+    ("nancumsum", "cumulative_sum", 0.0, "sums"),
+    ("nancumprod", "cumulative_prod", 1.0, "products"),
+):
+    composite(f"{_name}(a: array, axis=None, dtype=None)", partial(scan, _standard, _value),
+              doc=f"The cumulative {_what} along an axis, or of the flattened array (None); a nan "
+                  f"counts as {_value:.0f}. Same as numpy.{_name}.")
+composite("nanmean(a: array, axis=None, dtype=None, *, keepdims=False)", nanmean,
+          doc="The mean of the elements that are not nan over one axis, several, or all. As "
+              "numpy.nanmean.",
+          about=About(method=True))
+composite("nanvar(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
+          partial(deviation, "nanvar"),
+          doc="The variance of the elements that are not nan over one axis, several, or all. The "
+              "divisor is their number minus ddof; correction is another name for ddof. The "
+              "result is nan where the divisor is not positive. Same as numpy.nanvar.")
+composite("nanstd(a: array, axis=None, dtype=None, *, ddof=0, keepdims=False, correction=None)",
+          partial(deviation, "nanstd"),
+          doc="The square root of nanvar. The gradient of constants is 0. Same as numpy.nanstd.")
+for _name, _extreme in (("min", "smallest"), ("max", "largest")):
+    define(f"nan{_name}(a: array, axis=None, *, keepdims=False)", forward=partial(extremum, _name),
+           batching="axis", a=extremum_vjp, jvp=extremum_jvp,
+           doc=f"The {_extreme} of the elements that are not nan over one axis, several, or all; "
+               f"nan if all are nan. Ties share the gradient. As numpy.nan{_name}.",
+           about=About(gradient="g for the element equal to the extremum; equal elements share it "
+                                "evenly"))
+nondifferentiable("known_index(x, bad, /, message)", forward=partial(refuse, ValueError, -1),
+                  batching=batching.refusal("known_index"), chapter="kernels",
+                  doc="Return `x`; raise ValueError(message) if `bad` is true anywhere. Where "
+                      "values are not known (under a trace), the result is -1 there instead.",
+                  about=About(checks=True))
+for _name, _extreme in (("min", "smallest"), ("max", "largest")):
+    nondifferentiable(f"nanarg{_name}(a: array, axis=None, *, keepdims=False)",
+                      forward=partial(index_of, _name), batching="form",
+                      doc=f"The index of the first {_extreme} element that is not nan. If all are "
+                          "nan it raises ValueError, or returns -1 under a trace, where values are "
+                          f"not known. As numpy.nanarg{_name}.",
+                      about=About(returns="integers"))
+composite("nan_to_num(x: array, copy=True, nan=0.0, posinf=None, neginf=None)", nan_to_num,
+          doc="Each element, with nan replaced by `nan`, and infinities by `posinf` and `neginf`, "
+              "or by default by the largest and smallest numbers of the dtype. The gradient of a "
+              "replaced element is 0. Same as numpy.nan_to_num.",
+          about=About(example="mg.asarray([1.0, mg.nan])", method=True))
