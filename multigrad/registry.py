@@ -266,13 +266,9 @@ class Op:
 
         For a composite these are all its array parameters; its parts decide.
         """
-        if self.kind == "nondifferentiable":
-            return ()
-        return tuple(
-            a
-            for a in self.arrays
-            if self.kind == "composite" or isinstance(self.vjp, Rule) or a in self.vjp
-        )
+        if self.kind == "composite" or isinstance(self.vjp, Rule):
+            return self.arrays
+        return tuple(a for a in self.arrays if a in self.vjp)
 
     @entry
     def kept(self, argument: str) -> tuple[str, ...]:

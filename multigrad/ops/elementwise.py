@@ -9,7 +9,9 @@ points. It is PyTorch's value unless the comment says otherwise.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..registry import About, define, elementwise, linear, nondifferentiable
@@ -31,14 +33,10 @@ def _arrays(xp: Any, *values: Any) -> list[Any]:
     ]
 
 
-def maximum(xp: Any, x1: Any, x2: Any) -> Any:
+def extremum(wins: Any, xp: Any, x1: Any, x2: Any) -> Any:
+    """x1 where it wins against x2, or is nan, and x2 elsewhere."""
     x1, x2 = _arrays(xp, x1, x2)
-    return xp.where((x1 >= x2) | (x1 != x1), x1, x2)
-
-
-def minimum(xp: Any, x1: Any, x2: Any) -> Any:
-    x1, x2 = _arrays(xp, x1, x2)
-    return xp.where((x1 <= x2) | (x1 != x1), x1, x2)
+    return xp.where(wins(x1, x2) | (x1 != x1), x1, x2)
 
 
 def clip(xp: Any, x: Any, min: Any, max: Any) -> Any:
@@ -365,13 +363,13 @@ elementwise("copysign(x1, x2, /)", x1=lambda xp, x1, ans: xp.sign(x1) * xp.sign(
 
 # ----- selections -----
 
-elementwise("maximum(x1, x2, /)", forward={"*": maximum},
+elementwise("maximum(x1, x2, /)", forward={"*": partial(extremum, operator.ge)},
             x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 < x2),
             x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 < x1),
             doc="The larger of each pair of elements. Ties share the gradient.",
             about=About(gradient={"x1": "where(x1 > x2, g, 0)", "x2": "where(x2 > x1, g, 0)"},
                         at="g / 2 to each of two equal elements", dtypes="any numeric dtype"))
-elementwise("minimum(x1, x2, /)", forward={"*": minimum},
+elementwise("minimum(x1, x2, /)", forward={"*": partial(extremum, operator.le)},
             x1=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x1 > x2),
             x2=lambda xp, g, x1, x2: _share(xp, g, x1 == x2, x2 > x1),
             doc="The smaller of each pair of elements. Ties share the gradient.",

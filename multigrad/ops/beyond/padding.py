@@ -7,6 +7,7 @@ axis. As in NumPy, each axis includes the elements that earlier axes added.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -79,7 +80,7 @@ def pad(
         options, ends = _pairs(end_values, len(widths), "end_values"), _ramps
     elif mode in STATISTICS:
         lengths = 1 if mode == "edge" else stat_length
-        options, ends = _lengths(lengths, len(widths)), STATISTICS[mode]
+        options, ends = _lengths(lengths, len(widths)), partial(_statistics, mode)
     elif mode in ("reflect", "symmetric"):
         if reflect_type not in ("even", "odd"):
             raise ValueError(f"pad: reflect_type is {reflect_type!r}; it must be 'even' or 'odd'.")
@@ -225,7 +226,7 @@ def _mirrored(
     inner, odd = option  # the element at the end is not repeated
     n = x.shape[axis]
     if inner and n == 1:
-        return STATISTICS["edge"](xp, x, axis, before, after, (1, 1))
+        return _statistics("edge", xp, x, axis, before, after, (1, 1))
     period = n - 1 if inner else n
     y, left, right = x, before, after
     while left > 0 or right > 0:
@@ -284,25 +285,22 @@ def _mean(xp: Any, x: Any, axis: int) -> Any:
     return xp.astype(xp.round(xp.mean(floating, axis=axis, keepdims=True)), x.dtype)
 
 
-def _statistic(compute: Callable[..., Any]) -> Callable[..., list[Any]]:
-    def ends(
-        xp: Any, x: Any, axis: int, before: int, after: int, lengths: tuple[Any, Any]
-    ) -> list[Any]:
-        n = x.shape[axis]
-        first, last = (n if length is None else min(length, n) for length in lengths)
-        left = compute(xp, x[along(axis, 0, first)], axis)
-        right = left if first == last == n else compute(xp, x[along(axis, n - last, n)], axis)
-        return [_repeated(xp, left, x, axis, before), _repeated(xp, right, x, axis, after)]
-
-    return ends
-
-
-STATISTICS = {
-    "edge": _statistic(lambda xp, x, axis: x),
-    "maximum": _statistic(lambda xp, x, axis: xp.max(x, axis=axis, keepdims=True)),
-    "mean": _statistic(_mean),
-    "minimum": _statistic(lambda xp, x, axis: xp.min(x, axis=axis, keepdims=True)),
+STATISTICS: dict[str, Callable[..., Any]] = {
+    "edge": lambda xp, x, axis: x,
+    "maximum": lambda xp, x, axis: xp.max(x, axis=axis, keepdims=True),
+    "mean": _mean,
+    "minimum": lambda xp, x, axis: xp.min(x, axis=axis, keepdims=True),
 }
+
+
+def _statistics(
+    mode: str, xp: Any, x: Any, axis: int, before: int, after: int, lengths: tuple[Any, Any]
+) -> list[Any]:
+    n, compute = x.shape[axis], STATISTICS[mode]
+    first, last = (n if length is None else min(length, n) for length in lengths)
+    left = compute(xp, x[along(axis, 0, first)], axis)
+    right = left if first == last == n else compute(xp, x[along(axis, n - last, n)], axis)
+    return [_repeated(xp, left, x, axis, before), _repeated(xp, right, x, axis, after)]
 
 
 composite(
