@@ -44,8 +44,9 @@ def copy_slices(xp: Any, x: Any, value: Any, part: Part) -> Any:
     """
     passed = []
     while part:
-        until = next((i for i, step in enumerate(part) if step[0] in ("real", "imag")), len(part))
-        until = 1 if part[0][0] == "getitem" else max(until, 1)
+        until = 1
+        if part[0][0] not in ("getitem", "real", "imag"):
+            until = next((i for i, s in enumerate(part) if s[0] in ("real", "imag")), len(part))
         steps, part = part[:until], part[until:]
         passed.append((x, steps))
         if part:

@@ -237,7 +237,7 @@ def _product(
         spread = labels[first:]  # leading axes of length 1 can be omitted
         shape = tuple(sizes[label] if label in own else 1 for label in spread)
         layouts.append(Layout(_moved(own, present), None if spread == present else shape))
-    return Pair("multiply", *layouts), labels
+    return Pair("multiply", layouts[0], layouts[1]), labels
 
 
 # ----- execution -----
