@@ -62,7 +62,7 @@ class Single(NamedTuple):
     axes: Shape
 
 
-class Layout(NamedTuple):
+class Arrangement(NamedTuple):
     """The order of the axes of an operand, and its shape after that; None leaves it as it is."""
 
     order: Shape | None = None
@@ -70,11 +70,11 @@ class Layout(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A product of two operands: the kind, the layout of each, the shape of the result."""
+    """A product of two operands: the kind, the arrangement of each, the shape of the result."""
 
     kind: str  # "multiply", "matmul", "tensordot", "vecdot"
-    one: Layout = Layout()
-    two: Layout = Layout()
+    one: Arrangement = Arrangement()
+    two: Arrangement = Arrangement()
     axes: Any = None
     shape: Shape | None = None
     swap: bool = False
@@ -200,15 +200,15 @@ def _pair(
     first, second = _moved(one, (*batch, *rows, *summed)), _moved(two, (*batch, *summed, *columns))
     if batch and not rows and not columns:
         shape = None if plain else (*front, k)
-        return Pair("vecdot", Layout(first, shape), Layout(second, shape)), batch
+        return Pair("vecdot", Arrangement(first, shape), Arrangement(second, shape)), batch
     if batch:
         shape1 = None if plain and len(rows) == 1 else (*front, prod(m), k)
         shape2 = None if plain and len(columns) == 1 else (*front, k, prod(n))
         shape = None if len(rows) == len(columns) == 1 else (*front, *m, *n)
-        layouts = Layout(first, shape1), Layout(second, shape2)
-        return Pair("matmul", *layouts, shape=shape, swap=swap), (*batch, *rows, *columns)
+        arrangements = Arrangement(first, shape1), Arrangement(second, shape2)
+        return Pair("matmul", *arrangements, shape=shape, swap=swap), (*batch, *rows, *columns)
     if plain and len(one) <= 2 and len(two) <= 2:
-        return Pair("matmul", Layout(first), Layout(second), swap=swap), (*rows, *columns)
+        return Pair("matmul", Arrangement(first), Arrangement(second), swap=swap), (*rows, *columns)
     rows, columns = (
         tuple(label for label in labels if label not in summed) for labels in (one, two)
     )
@@ -230,14 +230,14 @@ def _product(
 ) -> tuple[Pair, Labels]:
     """Plan a product without a sum: both operands get the axes of the result."""
     labels = output or (*one, *(label for label in two if label not in one))
-    layouts = []
+    arrangements = []
     for own in (one, two):
         present = tuple(label for label in labels if label in own)
         first = labels.index(present[0]) if present else len(labels)
         spread = labels[first:]  # leading axes of length 1 can be omitted
         shape = tuple(sizes[label] if label in own else 1 for label in spread)
-        layouts.append(Layout(_moved(own, present), None if spread == present else shape))
-    return Pair("multiply", layouts[0], layouts[1]), labels
+        arrangements.append(Arrangement(_moved(own, present), None if spread == present else shape))
+    return Pair("multiply", arrangements[0], arrangements[1]), labels
 
 
 # ----- execution -----
@@ -270,8 +270,8 @@ def _sum(xp: Any, x: Any, axes: Any) -> Any:
     return xp.sum(x, axis=axes, dtype=x.dtype) if is_integral(xp, x.dtype) else xp.sum(x, axis=axes)
 
 
-def _laid(xp: Any, x: Any, layout: Layout) -> Any:
-    order, shape = layout
+def _laid(xp: Any, x: Any, arrangement: Arrangement) -> Any:
+    order, shape = arrangement
     if order is not None:
         x = xp.matrix_transpose(x) if order == (1, 0) else xp.permute_dims(x, order)
     return x if shape is None else xp.reshape(x, shape)
