@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from ..observe import CONVERSION, NOTHING, Call, Mode, around_parts, gate
-from ..tracebacks import blamed, fold
+from ..tracebacks import blamed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,11 +28,8 @@ def conversion(method: F) -> F:
             mode = gate.get()
             return method(self) if mode is True or mode.watch is NOTHING else observed(mode, self)
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, method, (self,), {})
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, method, (self,), {})
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     @wraps(method)
     def general(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -44,11 +41,8 @@ def conversion(method: F) -> F:
                 else observed(mode, self, *args, **kwargs)
             )
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, method, (self, *args), kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, method, (self, *args), kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     def observed(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
         if mode.watch.body is not None:
