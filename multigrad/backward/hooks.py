@@ -8,17 +8,15 @@ hooks after the accumulation come before the posthooks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from .. import locks
 from ..core.graph import GradCell, Node, NodeHooks, OutputNode, RemovableHandle, extra, watch
 from ..core.level import Layer, innermost
+from ..core.passes import Pass, current
 from ..core.tensor import Tensor, element_of, peeled, wrap_at
 from ..errors import GradientError, kind
-
-if TYPE_CHECKING:
-    from ..core.passes import Pass
-
 
 _retaining = locks.new_lock()
 
@@ -32,9 +30,7 @@ def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
         return g
     t = _shown(g, p)
     for hook in tuple(e.hooks.values()):
-        if isinstance(hook, Member):
-            hook.group.arrived(hook.number, t, p)
-        elif (result := hook(t)) is not None:
+        if (result := hook(t)) is not None:
             t = _checked(hook, result, t)
     # a layer of a higher level would not outlive its transformation
     if e.retain is not None and isinstance(t, Tensor):
@@ -171,15 +167,17 @@ class Group:
         self.every = every
         self.nodes = nodes
         self.handles = [
-            RemovableHandle(extra(node).hooks, Member(self, i)) for i, node in enumerate(nodes)
+            RemovableHandle(extra(node).hooks, partial(self._arrived, i))
+            for i, node in enumerate(nodes)
         ]
         for node in nodes:
             watch(node.next if type(node) is OutputNode else node)
 
-    def arrived(self, number: int, t: Any, p: Pass) -> None:
-        """Note that the gradient of Tensor `number` has arrived."""
+    def _arrived(self, number: int, t: Any) -> None:
+        """Note that the gradient of Tensor `number` has arrived in the pass that runs."""
+        p = current.get()
         # registered while this pass was running: it is called from the next pass on
-        if not hasattr(p, "reached"):
+        if p is None or not hasattr(p, "reached"):
             return
         state = p.groups.get(self)
         if state is None:
@@ -193,15 +191,3 @@ class Group:
         state[1][number] = t
         if state[0] == 0:
             self.function(state[1] if self.every else t)
-
-
-class Member:
-    """The part of a Group that is registered on one Tensor."""
-
-    def __init__(self, group: Group, number: int) -> None:
-        self.group = group
-        self.number = number
-
-    def __call__(self, t: Any) -> None:
-        """Do nothing: registration requires a callable, but the pass calls `group.arrived`."""
-        raise TypeError("a hook on several Tensors runs in a pass only")

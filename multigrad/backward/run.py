@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from time import perf_counter_ns
@@ -28,13 +27,12 @@ from ..core.level import (
     Switch,
     come_back,
     go_outside,
-    restored,
     running,
     settle,
     settle_again,
     undo,
 )
-from ..core.passes import Pass
+from ..core.passes import Pass, current
 from ..core.pullback import apart
 from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
@@ -49,18 +47,24 @@ MISSING: Any = object()
 """Stands for the gradient of a node that has received none yet."""
 
 
-def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
+def run(
+    roots: Sequence[tuple[Node, Any]], p: Pass, due: Mapping[Node, float] | None = None
+) -> None:
     """Run the pass: highest number first, each node once, with the sum of its gradients.
 
     Most nodes are next as soon as their child has run; these never enter the heap.
+
+    due  for a pass in PyTorch's order, the numbers of leaves, see `reach`. Each leaf then runs as
+         soon as its gradient is complete, and every node is a `step` and passes through the heap
     """
     keep, targets, needed = p.retain_graph, p.targets, p.needed
     inner = None if p.leaves else targets  # targets that may have parents
     timed = len(p.observers) == 1 and p.observers[0].timed is not None
     direct, lift = (False, _timed) if timed else (p.raw, _lifted)
-    plain = Node if timed or not p.observers else None  # the nodes that run here, without `step`
-    leaf = None if p.observers else AccumulateGrad
-    heap: list[tuple[int, Node]] = []
+    # the nodes that run here, without `step`
+    plain = Node if due is None and (timed or not p.observers) else None
+    leaf = AccumulateGrad if due is None and not p.observers else None
+    heap: list[tuple[float, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
     narrow: dict[Node, Any] = {}  # the original dtype of sums kept in a wider one
@@ -73,7 +77,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         total = buffers.get(node, MISSING)
         if total is MISSING:
             buffers[node] = g
-            heappush(heap, (-node.seq, node))
+            heappush(heap, (-node.seq if due is None else -due.get(node, node.seq), node))
         elif g is None or total is None:
             buffers[node] = total if g is None else g
         elif p.raw and node in owned:
@@ -98,7 +102,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 return
             node = heappop(heap)[1]
             g = buffers.pop(node)
-            if g is None:
+            if g is None and due is None:
                 _pass_on(node, p, heap, buffers, deliver)
                 direct = direct and p.raw
                 node = None
@@ -126,6 +130,12 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 continue
             direct = direct and p.raw
             rule = node.rule
+            if due is not None:
+                for parent, gradient in _edges(node, gradients):
+                    if needed is None or parent in needed:
+                        deliver(parent, gradient)
+                node = None
+                continue
         else:
             if inner is not None and node in inner:
                 inner[node] = g
@@ -213,13 +223,14 @@ def _pass_on(
         gradients = step(node, type(node), [None], p, heap, buffers)
         if gradients is STOP:
             return
-    for parent, gradient in (
-        zip((node.next,), (gradients,), strict=True)
-        if node.rule.single
-        else zip(node.next, gradients, strict=True)
-    ):
+    for parent, gradient in _edges(node, gradients):
         if p.needed is None or parent in p.needed:
             deliver(parent, gradient)
+
+
+def _edges(node: Node, gradients: Any) -> Iterable[tuple[Node, Any]]:
+    """The parents of a node, each with its gradient."""
+    return ((node.next, gradients),) if node.rule.single else zip(node.next, gradients, strict=True)
 
 
 STOP: Any = object()
@@ -348,9 +359,7 @@ def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
     """Whether another target can be reached from this one."""
-    return any(
-        parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,))
-    )
+    return not needed.isdisjoint(node.next if type(node.next) is tuple else (node.next,))
 
 
 def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
@@ -416,15 +425,6 @@ def _any_layer(values: tuple[Any, ...]) -> bool:
     return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
 
 
-current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
-"""The innermost pass that is running in this context."""
-
-
-def forget_pass() -> None:
-    """Mark this context as outside of any pass."""
-    current.set(None)
-
-
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
     """Run a pass for the function `name`: "backward", "grad", or "" for a transformation."""
     mode = gate.get()
@@ -486,49 +486,9 @@ def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> No
 def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
     p.roots = roots
     current.set(p)
-    (run_in_order if watched else run)(roots, p)
-
-
-def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass with hooks on leaves in PyTorch's order.
-
-    Each leaf runs as soon as its gradient is complete, and every node passes through the heap.
-    """
-    p.reached, due = reach(roots, p)
-    p.groups = {}
-    heap: list[tuple[float, Node]] = []
-    buffers: dict[Node, Any] = {}
-    owned: set[Node] = set()
-    narrow: dict[Node, Any] = {}
-
-    def deliver(node: Node, g: Any) -> None:
-        if node not in buffers:
-            buffers[node] = g
-            heappush(heap, (-due.get(node, node.seq), node))
-        elif g is None or buffers[node] is None:
-            buffers[node] = buffers[node] if g is None else g
-        elif p.raw and node in owned:
-            buffers[node] += g
-        else:
-            buffers[node] = added(
-                widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g
-            )
-            owned.add(node)
-
-    for root, gradient in roots:
-        deliver(root, gradient)
-    while heap:
-        node = heappop(heap)[1]
-        box = [buffers.pop(node)]
-        if node in narrow:
-            box[0] = astype(box[0], narrow.pop(node))
-        gradient = None
-        out = step(node, type(node), box, p, heap, buffers)
-        if out is STOP:
-            continue
-        parents, gradients = ((node.next,), (out,)) if node.rule.single else (node.next, out)
-        out = None
-        for parent, gradient in zip(parents, gradients, strict=True):
-            if p.needed is None or parent in p.needed:
-                deliver(parent, gradient)
-        gradients = None  # a leaf may keep an array if there is no other reference
+    if watched:
+        p.reached, due = reach(roots, p)
+        p.groups = {}
+        run(roots, p, due)
+    else:
+        run(roots, p)

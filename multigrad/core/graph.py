@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -325,7 +325,7 @@ _extending = locks.new_lock()
 watched: set[Any] = set()
 """Weak references to leaves with hooks, and to nodes with hooks on several gradients.
 
-A pass runs in PyTorch's order for them (`backward.run.run_in_order`).
+A pass runs in PyTorch's order for them (see `backward.run.run`).
 """
 
 
@@ -400,20 +400,13 @@ def behind(shown: Any) -> Node:
     return node
 
 
-_names: dict[str, str] = {}
-
-
+@cache
 def backward_name(op_name: str) -> str:
     """`matrix_transpose` -> `MatrixTransposeBackward`."""
     if op_name in ("setitem", "copy_slices"):
         return "CopySlices"
-    name = _names.get(op_name)
-    if name is None:
-        name = _names[op_name] = (
-            "".join(w[:1].upper() + w[1:] for w in op_name.replace(".", "_").split("_"))
-            + "Backward"
-        )
-    return name
+    words = op_name.replace(".", "_").split("_")
+    return "".join(w[:1].upper() + w[1:] for w in words) + "Backward"
 
 
 class RemovableHandle:

@@ -20,8 +20,8 @@ from ..core.computed import following, mark
 from ..core.element import SCALARS
 from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
-from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
-from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, recording_at
+from ..core.tensor import Tensor, View, element_of, peeled, recording_at, wrap_at
+from ..dispatch.general import accepts, apply_tensor, general, is_basic_key
 from ..observe import NOTHING, WRITE, gate
 from ..registry import OPS, Op
 from .old_values import Copies, before_write, keep_old, noted, without
