@@ -29,7 +29,7 @@ from .plugins import loading
 from .plugins.plugin import lock
 from .provided import provide
 from .registry import OPS, Op, keeping
-from .tracebacks import fold
+from .tracebacks import chosen, fold
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
 VERSION = "2025.12"
@@ -296,26 +296,24 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
             t = wrap_new(result)
             return t.requires_grad_() if requires_grad else t
         except Exception as error:
-            # MULTIGRAD_TRACEBACK=full shows the frames inside
-            better = _explained(error, op, args, kwargs)
-            if better is not None:
-                raise better from error
-            raise
+            error = _explained(error, op, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     return _named(function, op, signature)
 
 
 def _explained(
     error: Exception, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Exception | None:
-    """Handle an error of a function that is not in the table's form, as `failed` does."""
+) -> Exception:
+    """What to raise for an error of a function that is not in the table's form; see `failed`."""
     try:
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as unbound:  # the error is that of the call
         fold(error)
-        return None if isinstance(error, TypeError) else TypeError(f"{op.name}() {unbound}")
+        of_call = isinstance(error, TypeError)
+        return chosen(error, None if of_call else TypeError(f"{op.name}() {unbound}"))
     bound.apply_defaults()
-    return failed(error, op, tuple(bound.arguments.values()))
+    return chosen(error, failed(error, op, tuple(bound.arguments.values())))
 
 
 def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]) -> str:
@@ -380,11 +378,8 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
             return codegen.raw_function(home, op.name)(*values)
         except Exception as error:
-            # MULTIGRAD_TRACEBACK=full shows the frames inside
-            better = _explained(error, op, args, kwargs)
-            if better is not None:
-                raise better from error
-            raise
+            error = _explained(error, op, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     if op.name != "isdtype":
         return _named(function, op, op.signature)
@@ -442,11 +437,8 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
                 result = wrap_new(result)
             return result.requires_grad_() if requires_grad else result
         except Exception as error:
-            # MULTIGRAD_TRACEBACK=full shows the frames inside
-            better = _explained(error, op, args, kwargs)
-            if better is not None:
-                raise better from error
-            raise
+            error = _explained(error, op, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     return _named(function, op, inspect.signature(without_arrays))
 

@@ -75,10 +75,13 @@ def fold(error: BaseException, own: tuple[str, ...] = OWN) -> bool:
     return rest is not None
 
 
-def _without_this(error: Exception) -> Exception:
-    """A folded error without the entry of the function that caught it, which `raise` adds again."""
+def chosen(error: Exception, instead: Exception | None) -> Exception:
+    """What the function that caught an error, now folded, raises: `instead`, if there is one."""
+    if instead is not None:
+        instead.__cause__ = error
+        return instead
     if error.__traceback__ is not None and not full():
-        error.__traceback__ = error.__traceback__.tb_next
+        error.__traceback__ = error.__traceback__.tb_next  # `raise` adds the entry of its frame
     return error
 
 
@@ -240,15 +243,12 @@ def blamed(
         name = function.__name__
     text = str(error)
     if theirs or isinstance(error, MultigradError) or text.startswith((f"{name}(", f"{name}:")):
-        return _without_this(error)
+        return chosen(error, None)
     notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
     note = f"{PREFIX}{name}({', '.join(_arguments(function, args, kwargs))})."
     instead = instead_of(error, name, (*args, *kwargs.values()))
     (instead or error).__notes__ = [*notes, note]
-    if instead is None:
-        return _without_this(error)
-    instead.__cause__ = error
-    return instead
+    return chosen(error, instead)
 
 
 def _arguments(

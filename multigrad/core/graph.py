@@ -571,24 +571,16 @@ def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") ->
     )
 
 
-def shown(library: Library, value: Any) -> str:
-    """Describe an array, as in `[numpy float64 [3]]`."""
-    return f"[{library.name} {value.dtype} {list(value.shape)}]"
-
-
-def origin(parent: Node | None, output: int) -> str:
-    """Describe where an array comes from, as in `, which is output 0 of Add,`."""
-    if parent is None or type(parent) is AccumulateGrad:
-        return ""
-    return f", which is output {output} of {parent.name().removesuffix('Backward')},"
-
-
 def describe(library: Library, value: Any, node: Node | None) -> str:
     """Describe an array with the history `node`, for a message.
 
     For example `[numpy float64 [3]], which is output 0 of Add,`.
     """
-    return shown(library, value) + (origin(None, 0) if node is None else origin(*edge(node)))
+    text = f"[{library.name} {value.dtype} {list(value.shape)}]"
+    if node is None or type(node) is AccumulateGrad:
+        return text
+    parent, output = edge(node)
+    return f"{text}, which is output {output} of {parent.name().removesuffix('Backward')},"
 
 
 def output_info(node: Node) -> tuple[OutputInfo, ...]:

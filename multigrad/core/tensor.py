@@ -17,7 +17,7 @@ from .. import observe
 from ..errors import GradientError, kind
 from ..provided import wanted
 from ..tracebacks import entry
-from . import imported, level, showing
+from . import level, showing
 from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
 from .computed import mark
@@ -45,6 +45,23 @@ def backward(*args: Any, **kwargs: Any) -> None:
 
     Provided by backward/gradients.py.
     """
+
+
+@wanted
+def register_clients() -> None:
+    """Register Tensors with the imported libraries that have a client module.
+
+    Provided by clients/.
+    """
+
+
+seen = [0]
+"""The number of imported modules when clients were last looked for among them."""
+
+
+def looked(modules: int) -> None:
+    """Note that clients were looked for among this many modules; -1 causes another search."""
+    seen[0] = modules
 
 
 class Tensor(ArrayProtocols):
@@ -206,18 +223,7 @@ class Tensor(ArrayProtocols):
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
-        self._check()
-        if value:
-            self.requires_grad_()
-        elif self._history is not None:
-            if type(self._node) is not AccumulateGrad:
-                raise GradientError(
-                    "you can only change requires_grad flags of leaf variables. If you want to "
-                    "use a computed variable in a subgraph that doesn't require differentiation "
-                    "use var_no_grad = var.detach()."
-                )
-            self._node.enabled = False
-            self._node = None
+        self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return self.
@@ -231,7 +237,15 @@ class Tensor(ArrayProtocols):
             )
         self._check()
         if not requires_grad:
-            self.requires_grad = False
+            if self._history is not None:
+                if type(self._node) is not AccumulateGrad:
+                    raise GradientError(
+                        "you can only change requires_grad flags of leaf variables. If you want to "
+                        "use a computed variable in a subgraph that doesn't require "
+                        "differentiation use var_no_grad = var.detach()."
+                    )
+                self._node.enabled = False
+                self._node = None
         elif self._node is None or self._history is None:
             if not self._elem.floating:
                 raise GradientError(
@@ -679,8 +693,8 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
 
 def wrap_new(x: Any) -> Tensor:
     """A constant Tensor around `x` at the level of the innermost transformation, or the base."""
-    if len(modules) != imported.seen[0]:
-        imported.register_clients()
+    if len(modules) != seen[0]:
+        register_clients()
     run = level.running()
     if isinstance(x, Layer):
         if x._level > (1 if run is None else run.tensor_level):

@@ -16,6 +16,7 @@ drop the gradient, so such a library gets a differentiable copy of a leaf as wel
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from ..core.aliasing import climb
@@ -82,18 +83,12 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
 
 def _chain(x: Any) -> list[Any]:
     """A layer and its chain of bases, up to the root of the memory or to one of several views."""
-    line = climb(x)
-    return line[
-        : next(
-            (
-                i
-                for i, y in enumerate(line[:-1])
-                if y._view[1] is not None and y._view[1].outputs != ()
-            ),
-            len(line) - 1,
-        )
-        + 1
-    ]
+    return _up_to(climb(x), lambda y: views.is_part(y) and y._view[1].outputs != ())
+
+
+def _up_to(chain: list[Any], ends: Callable[[Any], bool]) -> list[Any]:
+    """The beginning of a chain, with the first object for which `ends` holds."""
+    return chain[: next((i for i, x in enumerate(chain, 1) if ends(x)), len(chain))]
 
 
 def _is_leaf(x: Tensor) -> bool:
@@ -153,12 +148,7 @@ def _history(chain: list[Any]) -> list[Any]:
 
     It ends at a leaf, or at an object that is not a view or was detached.
     """
-    shared = []
-    for x in chain:
-        shared.append(x)
-        if not views.is_part(x) or type(x._node) is AccumulateGrad:
-            break
-    return shared
+    return _up_to(chain, lambda x: not views.is_part(x) or type(x._node) is AccumulateGrad)
 
 
 def _record(chain: list[Any], copies: Copies) -> None:

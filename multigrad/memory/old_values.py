@@ -140,9 +140,7 @@ class OldValues(Keeper):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if node.cells is not None and not node.exchanged:
-            self.fresh.append(ref(node))
-            if len(self.fresh) > self._few:
-                self._forget()
+            self.note(node)
 
     recorded_alone = recorded
 

@@ -23,12 +23,10 @@ from ..core.graph import (
     Node,
     OutputInfo,
     changed_after,
-    edge,
+    describe,
     extra,
     flat_cells,
     modified,
-    origin,
-    shown,
     written_after,
 )
 from ..core.level import Layer, innermost
@@ -80,7 +78,7 @@ def check_versions(node: Node) -> None:
         # the program may have it, too, such as an argument of vjp that is a Tensor
         gone = written_after if x._elem.run is None else changed_after
         if x._cell and gone(x._cell, seq):
-            raise modified(shown(node.library, x), x._cell, seq)
+            raise modified(describe(node.library, x, None), x._cell, seq)
 
 
 def _layers(saved: Any) -> Iterator[Layer]:
@@ -103,8 +101,7 @@ def _described(node: Node, cell: list[int]) -> str:
             continue
         if not hasattr(value, "shape"):
             return f"an array saved by {node.name()}"
-        parent = _history(node, *source)
-        return shown(node.library, value) + ("" if parent is None else origin(*edge(parent)))
+        return describe(node.library, value, _history(node, *source))
     keys = any(c is cell for nested in cells[len(arrays) :] for c in flat_cells(nested))
     return f"an index array of {node.name()}" if keys else ""
 
