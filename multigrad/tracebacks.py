@@ -123,10 +123,7 @@ def _kept(entry: TracebackType | None, inside: bool, own: tuple[str, ...]) -> Tr
 
 
 def _is_library(frame: FrameType) -> bool:
-    """Whether a frame belongs to an array library or to the standard library.
-
-    Such frames are removed if multigrad has called them.
-    """
+    """Whether a frame that multigrad called is of an array library or the standard library."""
     root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return (
         root in sys.stdlib_module_names

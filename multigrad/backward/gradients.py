@@ -90,10 +90,7 @@ def _roots(
 
 
 def _stand_in(e: GradientEdge, g: Any) -> Tensor:
-    """A Tensor with the node of this edge, in place of the edge's own Tensor.
-
-    Its shape and dtype are those that the node knows, else those of its gradient `g`.
-    """
+    """A Tensor with the node of an edge, of the shape that the node knows, else that of `g`."""
     node = arrival(e)
     noted = getattr(node, "extra", None)
     leaf: Tensor | None = node.variable if isinstance(node, AccumulateGrad) else None
@@ -301,10 +298,7 @@ def backward(
 
 
 def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass that accumulates.
-
-    Inside the forward of a Function, mark the gradients that the leaves have now as computed.
-    """
+    """Run a pass that accumulates. The forward of a Function marks the gradients of the leaves."""
     if p.like._elem.run is None and level.running() is not None:
         level.leaves_effect("backward()")
     run_pass(roots, p, "backward")
@@ -572,10 +566,7 @@ def owned(values: list[Any], like: Any) -> Any:
 
 
 def _owned_tensor(values: list[Any], like: Any) -> Any:
-    """Do the same as `owned` for a Tensor.
-
-    A Tensor with a history owns its memory unless it is a view; later writes to it count versions.
-    """
+    """`owned` for a Tensor. One with a history owns its memory, unless it is a view."""
     if values[-1]._history is not None and _is_sole(values):
         return values.pop()
     sole = _references(values) <= SOLE

@@ -22,10 +22,7 @@ _retaining = locks.new_lock()
 
 
 def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
-    """Pass the gradient of a Tensor through its hooks, and store it if the Tensor retains it.
-
-    The gradient is None for an unused output.
-    """
+    """Pass the gradient of a Tensor (None if unused) through its hooks; store it if retained."""
     if not e.hooks and e.retain is None:
         return g
     t = _shown(g, p)
@@ -46,10 +43,7 @@ def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
 
 
 def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
-    """Pass the gradients of all outputs of a node through its prehooks.
-
-    `g` is one gradient or a tuple.
-    """
+    """Pass the gradients of all outputs of a node, one or a tuple, through its prehooks."""
     grads = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
     for hook in tuple(e.prehooks.values()):
         grads = _replaced(hook, hook(grads), grads)
@@ -58,10 +52,7 @@ def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
 
 
 def run_posthooks(node: Node, e: NodeHooks, gradients: Any, g: Any, p: Pass) -> Any:
-    """Pass the gradients that a rule returned through the posthooks of its node.
-
-    The hooks get None for a constant operand.
-    """
+    """Pass the gradients that a rule returned, None for constants, through the posthooks."""
     single = node.next != () and node.rule.single
     computed = iter((gradients,) if single else gradients)
     flags = [parent is not None for parent, _ in node.next_functions]
@@ -90,10 +81,7 @@ def _shown(g: Any, p: Pass) -> Any:
 
 
 def _hidden(t: Any, p: Pass) -> Any:
-    """A gradient in the form that the pass uses.
-
-    A hook may have written it into an array that it made.
-    """
+    """A gradient as the pass uses it. A hook may have written it into an array that it made."""
     t = peeled(t, p.like._level)
     if p.create_graph or not isinstance(t, Tensor) or t._level != p.like._level:
         return t

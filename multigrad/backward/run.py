@@ -24,7 +24,6 @@ from ..core.graph import (
 from ..core.level import (
     BASE,
     Layer,
-    Switch,
     come_back,
     go_outside,
     running,
@@ -211,10 +210,7 @@ def _pass_on(
     buffers: dict[Node, Any],
     deliver: Callable[[Node, Any], None],
 ) -> None:
-    """Continue after a node whose gradient is None because a user's function or hook returned None.
-
-    A Function gets zeros instead.
-    """
+    """Continue after a node whose gradient a user's code made None. A Function gets zeros."""
     if type(node) is Node:
         gradients: Any = None if node.rule.single else (None,) * len(node.next)
         if not p.retain_graph and node.rule.saves:
@@ -240,10 +236,7 @@ STOP: Any = object()
 def step(
     node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]
 ) -> Any:
-    """Run a node that has hooks, belongs to another class, or is observed.
-
-    Returns the gradients of its rule, or STOP.
-    """
+    """Run a node with hooks, of another class, or observed. Returns its gradients, or STOP."""
     if kind is OutputNode:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
@@ -373,10 +366,7 @@ def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]
 
 
 def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
-    """Run the rule of a node on layers.
-
-    This is needed under create_graph, or if the value of a Tensor is itself a layer.
-    """
+    """Run a rule on layers: under create_graph, or if the value of a Tensor is itself a layer."""
     rule = node.rule
     if p.create_graph:
         wrap = partial(wrap_at, p.like)
@@ -436,10 +426,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
 
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass with the grad mode of its level on if the pass is recorded, else off.
-
-    Hooks and custom functions rely on that.
-    """
+    """Run a pass in the grad mode that hooks rely on: on if the pass is recorded, else off."""
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
@@ -451,7 +438,8 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     if run is not None or running() is not None:
         before = undo()
         try:
-            _run_in_mode(BASE if run is None else run.inner, roots, p)
+            (BASE if run is None else run.inner).turn(p.create_graph)
+            _run_here(roots, p)
         finally:
             try:
                 settle(before[0])
@@ -462,10 +450,10 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     try:  # a shorter way for the base level, which takes a third of the time
         try:
             if mode is not True or p.create_graph:
-                _run_in_mode(BASE, roots, p)
+                BASE.turn(p.create_graph)
             else:
                 gate.set(OFF)
-                _run_here(roots, p)
+            _run_here(roots, p)
         finally:
             try:
                 current.set(outer)
@@ -476,11 +464,6 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
             gate.set(mode)
         except MemoryError:
             observe.put_back(gate, mode)
-
-
-def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    variable.turn(p.create_graph)
-    _run_here(roots, p)
 
 
 def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:

@@ -91,10 +91,7 @@ class ArrayProtocols(Surface):
     def device(self) -> Any:
         """The device of the array; None where the library does not know it (a JAX tracer)."""
         library = self._elem.library
-        return library.device(library.xp, self._innermost())
-
-    def _innermost(self) -> Any:
-        return innermost(self._array)
+        return library.device(library.xp, innermost(self))
 
     def clone(self) -> Self:
         """A differentiable copy."""
@@ -218,12 +215,9 @@ class ArrayProtocols(Surface):
         return self._exporter().__dlpack_device__()
 
     def _exporter(self) -> Any:
-        """The raw array to export.
-
-        A scalar of the library, which has no memory to export, is converted to an array.
-        """
+        """The raw array to export; an array for a scalar of the library, which has no memory."""
         self._check()
-        x = self._innermost()
+        x = innermost(self)
         return self._elem.library.xp.asarray(x) if isinstance(x, self._elem.library.scalars) else x
 
     @conversion
@@ -245,10 +239,7 @@ class ArrayProtocols(Surface):
         return value
 
     def _python(self, x: Any) -> Any:
-        """A 0-d array of this dtype as a Python scalar.
-
-        A dtype from outside the standard is converted by the library.
-        """
+        """A 0-d array as a Python scalar; the library converts a dtype outside of the standard."""
         scalar = self._elem.scalar
         return x.item() if scalar is None else scalar(x)
 

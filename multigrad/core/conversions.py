@@ -15,10 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def conversion(method: F) -> F:
-    """Decorate a method by which a value leaves the graph or is shown.
-
-    Observers are notified of its calls, under its name.
-    """
+    """Decorate a method by which a value leaves the graph or is shown; observers see its calls."""
     name = method.__name__
     code: CodeType = method.__code__
 

@@ -228,10 +228,7 @@ _new = object.__new__
 
 
 def _refusal(library: Library, dtype: Any) -> str | None:
-    """The reason why a Tensor cannot hold Python objects or records; None for other dtypes.
-
-    The standard has no functions on them.
-    """
+    """Why a Tensor cannot hold records or Python objects, on which no function is defined."""
     fields = getattr(dtype, "names", None)
     if not fields and getattr(dtype, "kind", None) != "O":
         return None

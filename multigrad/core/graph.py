@@ -115,10 +115,28 @@ class Node:
     def _input_metadata(self) -> tuple[OutputInfo, ...]:
         """Shape, dtype and device of each output, if the node knows them.
 
-        A node knows those of a Tensor that get_gradient_edge or a hook noted.
+        A node knows those of a Tensor that get_gradient_edge or a hook noted. Raises RuntimeError
+        if it does not know them.
         """
-
-        return output_info(self)
+        if type(self) is AccumulateGrad:
+            leaf = self.variable
+            if leaf is not None:
+                return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
+        elif isinstance(self, MultiNode):
+            infos = [e.output[0] for _, e in sorted(self.outputs.items()) if e.output is not None]
+            if len(infos) == len(self.picks):
+                return tuple(infos)
+        else:
+            e = getattr(self, "extra", None)
+            if e is not None and e.output is not None:
+                return (e.output[0],)
+            if "ans" in self.rule.plan and self.saved is not None:
+                ans = show(self, "ans")
+                return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
+        raise RuntimeError(
+            f"{self.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
+            "which notes it."
+        )
 
     def __dir__(self) -> list[str]:
         rule = getattr(self, "rule", None)
@@ -135,10 +153,7 @@ TRACEBACK = "traceback_"
 
 
 def notes(node: Node) -> dict[str, Any]:
-    """The notes of observers about a node, by name.
-
-    A note with a method `tell(metadata)` adds to the metadata that users see.
-    """
+    """The notes of observers about a node, by name; those with `tell(metadata)` add to metadata."""
     noted: dict[str, Any]
     try:
         noted = node.noted
@@ -186,11 +201,7 @@ class OutputInfo(NamedTuple):
 
 
 class HookedNode(Node):
-    """A Node with hooks.
-
-    A node gets this class with its first hook, so that nodes of other classes need no test for
-    hooks.
-    """
+    """A Node with hooks: its class from the first on, so that other nodes need no test for them."""
 
     __slots__ = ()
 
@@ -581,29 +592,3 @@ def describe(library: Library, value: Any, node: Node | None) -> str:
         return text
     parent, output = edge(node)
     return f"{text}, which is output {output} of {parent.name().removesuffix('Backward')},"
-
-
-def output_info(node: Node) -> tuple[OutputInfo, ...]:
-    """Shape, dtype and device of the outputs of a node.
-
-    Raises RuntimeError if the node does not know them.
-    """
-    if type(node) is AccumulateGrad:
-        leaf = node.variable
-        if leaf is not None:
-            return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
-    elif isinstance(node, MultiNode):
-        infos = [e.output[0] for _, e in sorted(node.outputs.items()) if e.output is not None]
-        if len(infos) == len(node.picks):
-            return tuple(infos)
-    else:
-        e = getattr(node, "extra", None)
-        if e is not None and e.output is not None:
-            return (e.output[0],)
-        if "ans" in node.rule.plan and node.saved is not None:
-            ans = show(node, "ans")
-            return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
-    raise RuntimeError(
-        f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
-        "which notes it."
-    )

@@ -33,7 +33,7 @@ from .graph import (
     extra,
     versions,
 )
-from .level import Layer, Transformation
+from .level import Layer, Transformation, innermost
 
 _new = object.__new__
 _NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient."
@@ -94,19 +94,13 @@ class Tensor(ArrayProtocols):
         return self._elem.run
 
     def _put(self, value: Any) -> None:
-        """Exchange the value.
-
-        The Element is updated with it: the new value may be a layer where the old one was not.
-        """
+        """Exchange the value, and the Element, since either value may be a layer."""
         self._array = value
         if self._elem.layered is not isinstance(value, Layer):
             self._elem = self._elem.beside(value)
 
     def _frozen(self) -> Tensor:
-        """Another Tensor of this value, if it belongs to a transformation.
-
-        There a write may exchange the value, and the other Tensor keeps the old one.
-        """
+        """Another Tensor of this value, if writes may exchange it, as in a transformation."""
         if self._elem.run is None:
             return self
         self._check()
@@ -355,7 +349,7 @@ class Tensor(ArrayProtocols):
         library = self._elem.library
         if not library.mutable and not isinstance(value._array, Layer):
             # raises for a tracer from inside a trace
-            library.take_ownership(library.xp, value._array, self._innermost())
+            library.take_ownership(library.xp, value._array, innermost(self))
         self._own_cell().grad = value
 
     @grad.deleter
@@ -471,10 +465,7 @@ class Tensor(ArrayProtocols):
         return copied if self._history is None else copied.requires_grad_()
 
     def _movable(self) -> None:
-        """Raise if it belongs to a transformation and is not a constant there.
-
-        A copy that is not made by operations would lose the derivative.
-        """
+        """Raise if a transformation differentiates it: only operations copy the derivative, too."""
         if self._elem.run is not None and self._history is not None:
             raise RuntimeError(
                 f"a Tensor that the transformation {self._elem.run.name!r} differentiates can "
@@ -529,10 +520,7 @@ class View(Tensor):
         raise NotImplementedError
 
     def _again(self, base: Any, step: Step) -> View:
-        """Another view of this value, with another base and step.
-
-        It is brought up to date at its next use.
-        """
+        """Another view of this value, with another base and step; its next use renews it."""
         t = View._make(self._array, base, step)
         t._seen = -1
         return t
@@ -651,10 +639,7 @@ def recording_at(top: Tensor) -> bool:
 
 
 def checked(t: Tensor) -> Tensor:
-    """Return `t`, a new Tensor.
-
-    Raises TypeError if Tensors cannot hold its dtype.
-    """
+    """Return `t`, a new Tensor. Raises TypeError if Tensors cannot hold its dtype."""
     if t._elem.refusal is not None:
         raise TypeError(t._elem.refusal)
     return t

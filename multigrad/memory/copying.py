@@ -92,23 +92,12 @@ def _up_to(chain: list[Any], ends: Callable[[Any], bool]) -> list[Any]:
 
 
 def _is_leaf(x: Tensor) -> bool:
-    """Whether the copy is a leaf.
-
-    It is for constants and leaves, except leaves that a transformation differentiates with respect
-    to.
-    """
-    if x._node is None:
-        return True
-    return type(x._node) is AccumulateGrad and not (
-        x._run is not None and any(x._node is node for node in x._run.inputs)
-    )
+    """Whether the copy is a leaf: of a constant, or a leaf that is no argument of a run."""
+    return x._node is None or (type(x._node) is AccumulateGrad and not views.is_argument(x))
 
 
 def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
-    """A copy of the memory of `x`.
-
-    It is differentiable if the object to copy, which may be a view of `x`, is recorded.
-    """
+    """A copy of the memory of `x`; `recorded`: the object to copy has a history."""
     array = x._array
     if not isinstance(x, Tensor) or (isinstance(array, Layer) and recorded and x._node is not None):
         return x.clone()
@@ -144,10 +133,7 @@ def _part(x: Any, base: Any) -> Any:
 
 
 def _history(chain: list[Any]) -> list[Any]:
-    """The part of a chain that shares a history.
-
-    It ends at a leaf, or at an object that is not a view or was detached.
-    """
+    """The part of a chain that shares a history, up to a leaf or what is no part of its base."""
     return _up_to(chain, lambda x: not views.is_part(x) or type(x._node) is AccumulateGrad)
 
 

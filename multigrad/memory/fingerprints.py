@@ -36,10 +36,7 @@ class Fingerprint(NamedTuple):
 
 
 def take(node: Node, operands: tuple[Any, ...]) -> bool:
-    """Note the fingerprints of the raw arrays that `node` has saved. Returns whether there are any.
-
-    Arrays of a library that cannot write have none.
-    """
+    """Note fingerprints of the raw arrays that `node` saved and that can be written; if any."""
     if all(isinstance(x, Tensor) and x._elem.run is None for x in operands):
         return False
     saved = stored(node)

@@ -90,10 +90,7 @@ def _layers(saved: Any) -> Iterator[Layer]:
 
 
 def _described(node: Node, cell: list[int]) -> str:
-    """Describe the array of this cell, as in `[numpy float64 [3]], which is output 0 of Add,`.
-
-    The description is "" if keepers have it.
-    """
+    """Describe the array of this cell, as `describe` does; "" if keepers have it."""
     saved, arrays, cells = stored(node), _arrays(node.rule), tracked(node)
     for (i, _, source), nested in zip(arrays, cells, strict=False):
         value = saved[i]
@@ -329,10 +326,7 @@ def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
 
 
 class HookPair(Keeper):
-    """A user's pair of hooks.
-
-    For each array it keeps the return value of pack_hook, and the library of the array.
-    """
+    """A user's pair of hooks. It keeps what pack_hook returns, and the library of the array."""
 
     __slots__ = ("hooks",)
 
@@ -414,10 +408,7 @@ def enter(keeper: Keeper) -> None:
 
 
 def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return `function(*args, **kwargs)`, called with `keeper` entered.
-
-    The former state is restored, also after an interrupt.
-    """
+    """Return `function(*args, **kwargs)`, called with `keeper` entered, and restore the state."""
     _refuse_if_disabled()
     before = gate.get()
     ours = watched(before, (*watching(before), keeper))
@@ -434,10 +425,7 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
 
 
 def forbid(message: str | None) -> None:
-    """Refuse hooks that are entered in this context from now on, with this message.
-
-    None allows them.
-    """
+    """Refuse hooks that are entered from now on, with this message; None allows them."""
     observe.put_back(disabled, message)
 
 
@@ -489,10 +477,7 @@ _through_keepers = property(_unpacked, slot.__set__)
 
 
 class KeptNode(HookedNode):
-    """A node that has handles in place of saved arrays.
-
-    They are unpacked each time that `saved` is read.
-    """
+    """A node with handles in place of saved arrays; reading `saved` unpacks them."""
 
     __slots__ = ()
     exchanged = True

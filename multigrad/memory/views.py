@@ -138,10 +138,7 @@ def _is_part(t: Any, key: Any) -> bool:
 
 
 def _refusal(t: Any) -> str | None:
-    """The reason why the history of a view cannot follow a write, from how the view was made.
-
-    It is a message with a placeholder for the written object.
-    """
+    """Why the history of a view cannot follow a write; a message with a placeholder."""
     _, op, _, output, recorded = t._view
     if recorded is None:
         return CUSTOM.format(output=_output(t, op, 0))
@@ -317,10 +314,7 @@ def keepable(holder: Tensor, value: Any) -> None:
 
 
 def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
-    """The error if the library refuses to write to the array of `t`.
-
-    One element is shown at many places, or the memory is read-only.
-    """
+    """The error if the library refuses a write: to repeated elements, or read-only memory."""
     strides = getattr(t._array, "strides", None) or ()
     if any(step == 0 and n > 1 for step, n in zip(strides, t.shape, strict=False)):
         return RuntimeError(f"{name}: {REFERS}")
@@ -387,10 +381,7 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
 
 
 def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
-    """Record that the view `t` was given the value of `value`.
-
-    Its own node is made again at its next use.
-    """
+    """Record that the view `t` was given `value`. Its node is made again at its next use."""
     place = place or Location(t)
     record(place, place.owner_part, value, value._array, value._node, value._cell)
     t._seen = -1
@@ -495,10 +486,7 @@ def record_view(t: Any) -> None:
 
 
 def same_place(value: Any, t: Tensor, key: Any) -> bool:
-    """Whether `value` in `t[key] = value` is a view of that same place.
-
-    Python makes this assignment at the end of `t[key] += other`.
-    """
+    """Whether `value` in `t[key] = value` is that view itself, as Python writes it after `+=`."""
     base, op, args, _, recorded = value._view
     if base is not t or op is None or op.name != "getitem" or not recorded:
         return False
@@ -511,10 +499,7 @@ def same_place(value: Any, t: Tensor, key: Any) -> bool:
 
 
 def same_view(value: Any, part: Any) -> bool:
-    """Whether `value` shows the same elements as the view `part`, made in the same way.
-
-    Then writing it there would change nothing.
-    """
+    """Whether `value` was made as the view `part` was, so that writing it changes nothing."""
     mine, other = getattr(value, "_view", None), part._view
     if (
         mine is None
