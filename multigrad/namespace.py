@@ -35,16 +35,6 @@ CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi
 VERSION = "2025.12"
 
 
-def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Set the name of a function."""
-
-    def rename(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__name__ = function.__qualname__ = name
-        return function
-
-    return rename
-
-
 class Namespace:
     """The Array API standard over the arrays of one backend, differentiable.
 
@@ -121,7 +111,7 @@ class Namespace:
 
     def _bind(self, op: Op) -> Callable[..., Any]:
         if op.name in ("asarray", "from_dlpack"):
-            return self._asarray if op.name == "asarray" else self._from_dlpack
+            return getattr(self, f"_{op.name}")  # type: ignore[no-any-return]
         if op.chapter == "data_type" and op.kind == "nondifferentiable":
             return _about_dtypes(op, self._library)
         if op.chapter == "creation" and op.arrays:
@@ -130,7 +120,6 @@ class Namespace:
             return _creation(op, self._library)
         return function_of(op)
 
-    @_called("asarray")
     def _asarray(
         self,
         obj: Any,
@@ -169,7 +158,6 @@ class Namespace:
         """Whether the elements of `x` lie in memory one after the other, row by row."""
         return is_contiguous(x) if isinstance(x, Layer) else self._library.xp.is_contiguous(x)
 
-    @_called("from_dlpack")
     def _from_dlpack(
         self,
         x: Any,
@@ -242,6 +230,10 @@ class Namespace:
 
     def __reduce__(self) -> Any:
         return _bound_named, (self._library.name, self._prefix)
+
+
+for _method in (Namespace._asarray, Namespace._from_dlpack):
+    _method.__name__ = _method.__qualname__ = _method.__name__.removeprefix("_")
 
 
 def _bound_named(name: str, prefix: str) -> Any:

@@ -200,11 +200,7 @@ class Location:
         """
         root = self.memory
         library: Library = root._elem.library
-        if (
-            not library.mutable
-            or isinstance(array, library.fixed)
-            or (self.repeats and self.overlaps(self.part))
-        ):
+        if isinstance(array, library.fixed) or (self.repeats and self.overlaps(self.part)):
             return False
         return array is root._array or (
             not isinstance(root._array, Layer)

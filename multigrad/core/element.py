@@ -45,8 +45,8 @@ class Library:
         self.xp: Any = RawNamespace(backend)
         self.scalars = backend.scalar_types
         self.mutable = backend.capabilities.mutable
-        # values of these types are replaced, even if the arrays of the library are mutable
-        self.fixed = (Layer, *self.scalars)
+        # values of these types are replaced, all others are written
+        self.fixed = (Layer, *self.scalars) if self.mutable else (object,)
         self.elements: dict[Any, Element] = {}
         self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
         self.assign: Callable[..., Any] = backend.kernel("assign")
@@ -203,12 +203,8 @@ class Element:
         elem = _new(Element)
         elem.library, elem.dtype, elem.base = self.library, self.dtype, self
         elem.run, elem.level, elem.layered = run, level, layered
-        elem.bool, elem.complex, elem.floating, elem.opaque = (
-            self.bool,
-            self.complex,
-            self.floating,
-            self.opaque,
-        )
+        elem.bool, elem.complex = self.bool, self.complex
+        elem.floating, elem.opaque = self.floating, self.opaque
         elem.refusal, elem.wide, elem.scalar = self.refusal, self.wide, self.scalar
         elem.kind = self._kinds.get((kind, layered)) or self._kinds.setdefault(
             (kind, layered), Kind(kind)

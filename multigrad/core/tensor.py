@@ -128,7 +128,7 @@ class Tensor(ArrayProtocols):
         Writes to it do not change the version of this Tensor, so backward() does not detect them.
         """
         self._look()
-        if self._elem.library.mutable and not isinstance(self._array, self._elem.library.fixed):
+        if not isinstance(self._array, self._elem.library.fixed):
             # a Tensor of a transformation could hold values that do not fit into this memory
             t = wrap(self._array)
             return t if self._node is None else mark(t)

@@ -63,8 +63,17 @@ def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> b
     total: Any
     if plain and before is None:
         library = leaf._elem.library
-        total = _plain(library.take_ownership(library.xp, box.pop(), leaf._array), leaf)
-        box.append(total._array)
+        array = library.take_ownership(library.xp, box.pop(), leaf._array)
+        if (
+            array.dtype != leaf._elem.dtype
+        ):  # sums of arrays in another byte order have the machine's
+            array = library.xp.astype(array, leaf._elem.dtype)
+        total = object.__new__(Tensor)
+        total._array = array
+        total._elem = leaf._elem
+        total._cell = []
+        total._node = None
+        box.append(array)
     elif plain and before is not None and before._elem.run is None:
         _add_in_place(before, box[0])
         return True
@@ -93,18 +102,6 @@ def outer_leaf(g: Layer) -> str:
         f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
         "use multigrad.autograd.grad"
     )
-
-
-def _plain(array: Any, leaf: Tensor) -> Tensor:
-    elem = leaf._elem
-    if array.dtype != elem.dtype:  # sums of arrays in another byte order have the machine's
-        array = elem.library.xp.astype(array, elem.dtype)
-    t = object.__new__(Tensor)
-    t._array = array
-    t._elem = elem
-    t._cell = []
-    t._node = None
-    return t
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:

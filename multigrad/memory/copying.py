@@ -105,7 +105,7 @@ def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
         return wrap_at(x, copy.deepcopy(array, memo))
     library = x._elem.library
     # with `x.data`, or with the raw array in the same container
-    shared = library.mutable and not isinstance(array, library.fixed)
+    shared = not isinstance(array, library.fixed)
     if shared and id(array) in memo:
         return wrap_at(x, memo[id(array)])
     out = (

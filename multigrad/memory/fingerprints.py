@@ -85,7 +85,7 @@ def _raw(
             if not hasattr(x, "dtype") or isinstance(x, Layer) or not _is_raw(operand):
                 continue
             library = library_of(x)
-            if library is not None and library.mutable and not isinstance(x, library.fixed):
+            if library is not None and not isinstance(x, library.fixed):
                 yield i, part, x, library
 
 

@@ -106,7 +106,7 @@ class Copies:
         if type(value) in SCALARS:
             return value
         library = element_of(value).library
-        if not library.mutable or isinstance(value, library.fixed):
+        if isinstance(value, library.fixed):
             return value
         return library.xp.asarray(value, copy=True)
 

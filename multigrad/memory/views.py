@@ -281,11 +281,7 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
             if layered
             else run_raw(OPS["copy_slices"], inner, library)
         )
-    if (
-        library.mutable
-        and not isinstance(root._array, library.fixed)
-        and not isinstance(new, Layer)
-    ):
+    if not isinstance(root._array, library.fixed) and not isinstance(new, Layer):
         try:  # if the target is a copy, a scalar of the library, or read-only
             root._array = library.write(library.xp, root._array, new)
         except ValueError as error:
@@ -344,10 +340,8 @@ def make_room(t: Any, place: Location, value: Any = None) -> None:
     holders = line
     if type(value) is View and value._cell is t._cell:
         holders = [x for x in climb(value) if not any(x is y for y in line)] + line
-    if (
-        library.unshared(library.xp, [x._array for x in holders])
-        or not library.mutable
-        or isinstance(root._array, library.fixed)
+    if library.unshared(library.xp, [x._array for x in holders]) or isinstance(
+        root._array, library.fixed
     ):
         return
     # before the memory moves: an interrupt in between leaves views that are renewed in vain
