@@ -339,10 +339,7 @@ def _named(
 
 
 def documentation(op: Op) -> str:
-    """The docstring of an operation.
-
-    The module with the texts is imported when the first docstring is made.
-    """
+    """The docstring of an operation, from a module that is imported for the first one."""
     text: str = import_module("multigrad.ops.words").text(op)
     return text
 
@@ -478,11 +475,7 @@ def declare_standard() -> None:
 
 
 def _changed(op: Op) -> None:
-    """Drop everything that was generated from the earlier declaration of an operation.
-
-    This runs when an operation is declared or replaced. Other threads may have used the earlier one
-    meanwhile.
-    """
+    """When an operation is declared or replaced, drop what was generated from the former one."""
     element.forget()
     runners.forget()
     functions.forget(op)

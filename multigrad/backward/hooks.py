@@ -15,7 +15,7 @@ from .. import locks
 from ..core.graph import GradCell, Node, NodeHooks, OutputNode, RemovableHandle, extra, watch
 from ..core.level import Layer, innermost
 from ..core.passes import Pass, current
-from ..core.tensor import Tensor, element_of, peeled, wrap_at
+from ..core.tensor import Tensor, element_of, peeled, wrap_at, wrapped
 from ..errors import GradientError, kind
 
 _retaining = locks.new_lock()
@@ -73,11 +73,7 @@ def run_post_accumulate(e: NodeHooks, leaf: Tensor) -> None:
 
 def _shown(g: Any, p: Pass) -> Any:
     """A gradient as hooks see it."""
-    return (
-        g
-        if g is None or (isinstance(g, Layer) and g._level >= p.like._level)
-        else wrap_at(p.like, g)
-    )
+    return None if g is None else wrapped(p.like, g)
 
 
 def _hidden(t: Any, p: Pass) -> Any:

@@ -337,11 +337,7 @@ Each chunk costs the backward pass one gradient of the size of the whole.
 
 
 def _rows(t: Any, n: int) -> Iterator[Any]:
-    """Iterate over the elements along the first axis.
-
-    `unstack` makes them, because it has one node for all. Unlike its outputs, each may be written
-    to.
-    """
+    """Iterate along the first axis: `unstack` has one node for all, but these can be written."""
     xp = t.__array_namespace__()
     for start in range(0, n, CHUNK):
         for i, row in enumerate(

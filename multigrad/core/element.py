@@ -7,20 +7,16 @@ level, so the hot path tests all of these with one `is`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from .. import locks, registry
 from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
 from ..provided import wanted
-from .level import Layer
+from .level import Layer, Transformation
 from .surface import mention
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from .level import Transformation
 
 
 @wanted
@@ -316,10 +312,7 @@ def is_array(x: Any) -> bool:
 
 
 def forget() -> None:
-    """Drop everything cached for operations, after one was replaced.
-
-    Namespaces that users hold are emptied, and remain the same objects.
-    """
+    """Drop what is cached for operations. Namespaces that users hold stay the same objects."""
     for library in list(_libraries.values()):
         library.xp._forget()
         if library._bound is not None:
@@ -352,10 +345,7 @@ MORE_DTYPES = ("float16",)
 
 
 def common_library(op_name: str, arrays: Iterable[Any]) -> Library | None:
-    """The one library of all raw arrays among `arrays`; raises MixedBackendsError if there are two.
-
-    Scalars of a library may be mixed with arrays of any other.
-    """
+    """The one library of all raw arrays but scalars. Raises MixedBackendsError if there are two."""
     common: Library | None = None
     scalar: Library | None = None
     for x in arrays:

@@ -163,10 +163,7 @@ def notes(node: Node) -> dict[str, Any]:
 
 
 def expose(names: Sequence[str]) -> None:
-    """Give nodes attributes for what they save under these names.
-
-    `_saved_<name>` is a Tensor, and `_raw_saved_<name>` takes hooks.
-    """
+    """Give nodes `_saved_<name>`, a Tensor, and `_raw_saved_<name>`, which takes hooks."""
     for name in names:
         if not hasattr(Node, f"_saved_{name}"):
             setattr(Node, f"_saved_{name}", property(partial(_saved, name, False)))
@@ -583,10 +580,7 @@ def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") ->
 
 
 def describe(library: Library, value: Any, node: Node | None) -> str:
-    """Describe an array with the history `node`, for a message.
-
-    For example `[numpy float64 [3]], which is output 0 of Add,`.
-    """
+    """Describe an array, as in `[numpy float64 [3]], which is output 0 of Add,`."""
     text = f"[{library.name} {value.dtype} {list(value.shape)}]"
     if node is None or type(node) is AccumulateGrad:
         return text

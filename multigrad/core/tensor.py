@@ -533,10 +533,7 @@ class View(Tensor):
 
 
 class Data(View):
-    """`x.data` of a library with immutable arrays.
-
-    Writes to it reach x without changing its version.
-    """
+    """`x.data` of a library with immutable arrays. Writes reach x without changing its version."""
 
     __slots__ = ("_writes",)
     _quiet = True
@@ -610,10 +607,7 @@ def constant(x: Any) -> Any:
 
 
 def element_of(x: Any) -> Element:
-    """The Element of an array, or of the raw arrays inside a layer.
-
-    Raises TypeError for anything else.
-    """
+    """The Element of an array, or of the raw arrays inside a layer. Raises TypeError for others."""
     if isinstance(x, Layer):
         elem: Element = x._elem.base
         return elem
@@ -674,6 +668,11 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
     """A constant Tensor of the level of `like` around `x`."""
     elem = like._elem
     return wrap(x) if elem.run is None else wrap_in(elem.run, elem.level, x)
+
+
+def wrapped(like: Tensor, x: Any) -> Any:
+    """A layer of the level of `like` or a higher one; anything else is wrapped, see `wrap_at`."""
+    return x if isinstance(x, Layer) and x._level >= like._elem.level else wrap_at(like, x)
 
 
 def wrap_new(x: Any) -> Tensor:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import locks
 from ..core.aliasing import Location, last_change, note_write
 from ..core.graph import AccumulateGrad, GradCell, Node
 from ..core.level import Layer
+from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap_at
 from ..errors import GradientError, kind
 from .old_values import before_write
 from .views import keepable, unwritable, write, written
 
-if TYPE_CHECKING:
-    from ..core.passes import Pass
-
 _accumulating = locks.new_lock()
 
 
 def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
-    """The gradient that a node has received so far, in the dtype for sums.
-
-    In float16, 2048 + 1 is 2048: many small gradients would be lost.
-    """
+    """A gradient received so far, in the dtype for sums: in float16, 2048 + 1 is 2048."""
     elem = element_of(total)
     if elem.wide is None:
         return total
@@ -64,9 +59,8 @@ def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> b
     if plain and before is None:
         library = leaf._elem.library
         array = library.take_ownership(library.xp, box.pop(), leaf._array)
-        if (
-            array.dtype != leaf._elem.dtype
-        ):  # sums of arrays in another byte order have the machine's
+        # sums of arrays in another byte order have the machine's
+        if array.dtype != leaf._elem.dtype:
             array = library.xp.astype(array, leaf._elem.dtype)
         total = object.__new__(Tensor)
         total._array = array

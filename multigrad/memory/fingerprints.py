@@ -50,10 +50,7 @@ def take(node: Node, operands: tuple[Any, ...]) -> bool:
 
 
 def modified(node: Node) -> str:
-    """Describe the first array that was modified since; "" if none was.
-
-    What a version cell tells is left to the pass, which raises.
-    """
+    """Describe the first array modified since; "" if there is none, or the pass will raise."""
     prints: list[Fingerprint] = getattr(node, "noted", {}).get(NOTE, [])
     saved: Any = stored(node) if prints else None
     for place, part, before in prints if saved is not None else ():

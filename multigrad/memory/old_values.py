@@ -33,10 +33,7 @@ def before_write(cell: list[int]) -> None:
 
 
 def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
-    """Let a node keep copies of the saved arrays that have this version cell.
-
-    Later writes do not affect the versions of the copies.
-    """
+    """Let a node keep copies of saved arrays with this version cell; their versions then stay."""
     while not _keeps_old(node, cell, copied):
         pass
 
