@@ -108,7 +108,7 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
         try:
-            result: Tensor = inplace.in_place(op, function, self, others, named=options)
+            result: Tensor = inplace.in_place(op, function, None, self, *others, **options)
             if result is NotImplemented:
                 raise TypeError(
                     f"{name}: expected arrays or Python scalars, got "
@@ -168,7 +168,7 @@ def _install_operator(op: Op) -> None:
                 done = inplace.directly(self, other, direct)
                 if done is not None:
                     return done
-            return inplace.in_place(op, function, self, (other,), direct)
+            return inplace.in_place(op, function, direct, self, other)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise

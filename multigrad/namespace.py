@@ -216,14 +216,10 @@ class Namespace:
         more = {
             name for name in element.MORE_DTYPES if hasattr(self._library.backend.namespace, name)
         }
-        own = {
-            *CONSTANTS,
-            *element.DTYPES,
-            *more,
-            "__array_api_version__",
-            "__array_namespace_info__",
-        }
-        return sorted(names | (own if not self._prefix else set()))
+        if self._prefix:
+            return sorted(names)
+        versions = "__array_api_version__", "__array_namespace_info__"
+        return sorted({*names, *CONSTANTS, *element.DTYPES, *more, *versions})
 
     def __repr__(self) -> str:
         return f"<namespace {self.__name__!r}>"

@@ -242,14 +242,8 @@ def step(
         return STOP
     if not p.observers:
         return _stepped(node, kind, box, p)
-    call = Call(
-        STEP,
-        None,
-        node.name(),
-        (),
-        box[0] if type(box[0]) in (tuple, list) else tuple(box),
-        node=node,
-    )
+    operands = box[0] if type(box[0]) in (tuple, list) else tuple(box)
+    call = Call(STEP, None, node.name(), (), operands, node=node)
     gradients = observe.around(p.observers, call, lambda: _stepped(node, kind, box, p))
     if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None

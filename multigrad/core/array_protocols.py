@@ -202,13 +202,8 @@ class ArrayProtocols(Surface):
                     "library can take. Leave out copy=False, or export tensor.array itself"
                 )
             copy = True
-        options = {
-            "stream": stream,
-            "max_version": max_version,
-            "dl_device": dl_device,
-            "copy": copy,
-        }
-        return x.__dlpack__(**{name: value for name, value in options.items() if value is not None})
+        named = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return x.__dlpack__(**{name: value for name, value in named.items() if value is not None})
 
     def __dlpack_device__(self) -> Any:
         """The type of device that holds the memory, and the number of the device."""

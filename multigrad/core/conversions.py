@@ -47,12 +47,9 @@ def conversion(method: F) -> F:
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)
+        call = Call(CONVERSION, None, name, (), (self,))
         return around_parts(
-            mode,
-            mode.inside,
-            observing,
-            Call(CONVERSION, None, name, (), (self,)),
-            lambda: method(self, *args, **kwargs),
+            mode, mode.inside, observing, call, lambda: method(self, *args, **kwargs)
         )
 
     alone = (

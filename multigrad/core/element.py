@@ -8,6 +8,7 @@ level, so the hot path tests all of these with one `is`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .. import locks, registry
@@ -98,6 +99,7 @@ class Library:
         return f"<Library {self.name}>"
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Kind:
     """What the Elements of one dtype have in common at all levels, as one object.
 
@@ -107,10 +109,7 @@ class Kind:
     cls  the class of the layers of the level, None for Tensors
     """
 
-    __slots__ = ("cls",)
-
-    def __init__(self, cls: Any) -> None:
-        self.cls = cls
+    cls: Any
 
 
 class Element:

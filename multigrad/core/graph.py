@@ -296,14 +296,12 @@ class AccumulateGrad(Node):
         return ()
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class GradCell:
     """Holds a gradient: of a leaf, or of a Tensor that retains it, to which it refers weakly."""
 
-    __slots__ = ("grad", "holder")
-
-    def __init__(self) -> None:
-        self.grad: Any = None
-        self.holder: weakref.ref[Any] | None = None
+    grad: Any = None
+    holder: weakref.ref[Any] | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)

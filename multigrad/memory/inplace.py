@@ -9,9 +9,8 @@ a write through a view affects other views.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from .. import observe
@@ -38,39 +37,25 @@ from .views import (
     written,
 )
 
+Direct = Callable[..., Any] | None
+
 
 def in_place(
-    op: Op,
-    function: Callable[..., Any],
-    t: Tensor,
-    others: tuple[Any, ...],
-    direct: Callable[..., Any] | None = None,
-    named: Mapping[str, Any] = MappingProxyType({}),
+    op: Op, function: Callable[..., Any], direct: Direct, t: Tensor, /, *others: Any, **named: Any
 ) -> Any:
     """Carry out `t = function(t, *others, **named)` in the memory of `t`.
 
     direct  `direct(array, *others)` does the same on a raw mutable array
-    named   operands that the function gets by keyword
     """
     mode = gate.get()
     if mode is True or (mode.watch.body is None and not mode.watch.of(WRITE)):
-        return _in_place(op, function, t, others, direct, named)
-    return observe.write(
-        op,
-        f"{op.name}_",
-        (t, *others),
-        named,
-        lambda t, *others, **named: _in_place(op, function, t, others, direct, named),
-    )
+        return _in_place(op, function, direct, t, *others, **named)
+    carried_out = partial(_in_place, op, function, direct)
+    return observe.write(op, f"{op.name}_", (t, *others), named, carried_out)
 
 
 def _in_place(
-    op: Op,
-    function: Callable[..., Any],
-    t: Tensor,
-    others: tuple[Any, ...],
-    direct: Callable[..., Any] | None,
-    named: Mapping[str, Any],
+    op: Op, function: Callable[..., Any], direct: Direct, t: Tensor, /, *others: Any, **named: Any
 ) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented

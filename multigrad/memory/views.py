@@ -276,11 +276,8 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
     if part:
         inner = (root._array, value, part)
         layered = isinstance(root._array, Layer) or isinstance(value, Layer)
-        new = (
-            general(OPS["copy_slices"], inner)
-            if layered
-            else run_raw(OPS["copy_slices"], inner, library)
-        )
+        op = OPS["copy_slices"]
+        new = general(op, inner) if layered else run_raw(op, inner, library)
     if not isinstance(root._array, library.fixed) and not isinstance(new, Layer):
         try:  # if the target is a copy, a scalar of the library, or read-only
             root._array = library.write(library.xp, root._array, new)
@@ -396,15 +393,9 @@ def record(
     with _replacing:
         old = owner._node
         needs = old is not None, node is not None
-        dispatch.attach(
-            op,
-            needs,
-            (owner._array, array, own),
-            (old, node, None),
-            (owner._cell, cell, None),
-            owner._array,
-            [owner],
-        )
+        inner, edges = (owner._array, array, own), (old, node, None)
+        cells = owner._cell, cell, None
+        dispatch.attach(op, needs, inner, edges, cells, owner._array, [owner])
     if type(old) is not Node:
         move_retained(old, owner._node)
     observe.node(owner._node, (owner, value, own), owner)
@@ -465,16 +456,10 @@ def record_view(t: Any) -> None:
         t._node = None
         return
     old = t._node
-    inner, rest = (base._array, *args), (None,) * len(args)
-    dispatch.attach(
-        op,
-        dispatch.needs_of(op, (base._node, *rest)),
-        inner,
-        (base._node, *rest),
-        (base._cell, *rest),
-        t._array,
-        [t],
-    )
+    rest = (None,) * len(args)
+    edges, cells = (base._node, *rest), (base._cell, *rest)
+    needs = dispatch.needs_of(op, edges)
+    dispatch.attach(op, needs, (base._array, *args), edges, cells, t._array, [t])
     move_retained(old, t._node)
     observe.node(t._node, (base, *args), t)
 
