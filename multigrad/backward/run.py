@@ -31,7 +31,7 @@ from ..core.level import (
     settle_again,
     undo,
 )
-from ..core.passes import Pass, current
+from ..core.passes import Pass, current, enter_pass
 from ..core.pullback import apart
 from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
@@ -450,7 +450,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
             _run_here(roots, p)
         finally:
             try:
-                current.set(outer)
+                enter_pass(outer)
             except MemoryError:
                 observe.put_back(current, outer)
     finally:
@@ -462,7 +462,7 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
 
 def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
     p.roots = roots
-    current.set(p)
+    enter_pass(p)
     if watched:
         p.reached, due = reach(roots, p)
         p.groups = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,7 +70,5 @@ class Pass:
 current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
 """The innermost pass that is running in this context."""
 
-
-def forget_pass() -> None:
-    """Mark this context as outside of any pass."""
-    current.set(None)
+enter_pass: Callable[[Pass | None], object] = current.set
+"""Set the pass that runs in this context, None outside of any, by one call of C: see `undo`."""

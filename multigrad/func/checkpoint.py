@@ -25,7 +25,7 @@ from ..core.element import SCALARS, is_array
 from ..core.graph import changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.nested import put_together
-from ..core.passes import current, forget_pass
+from ..core.passes import current, enter_pass
 from ..core.tensor import Tensor, View, element_of
 from ..errors import GradientError
 from ..memory import old_values, saved
@@ -316,7 +316,7 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 def _forget() -> None:
     """Remove the pass, the hooks and the observers of the call from its copied context."""
-    forget_pass()
+    enter_pass(None)
     observe.put(())
 
 
