@@ -175,10 +175,10 @@ def _public(
             error = blamed(error, called, args, kwargs, own)
             raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
-    code: CodeType = call.__code__
-    # tracebacks show it by the name of `function`
-    call.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return call  # type: ignore[return-value]
+    shown: Any = call  # in tracebacks, by the name of `function`
+    code: CodeType = shown.__code__
+    shown.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return shown  # type: ignore[no-any-return]
 
 
 def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:

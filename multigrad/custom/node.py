@@ -64,7 +64,7 @@ class Slot:
         if keeper is not None:
             self.saved = saved.packed(keeper, name, t)
         else:
-            self.saved = saved.handle(None, name, t._array, t._cell)
+            self.saved = saved.Saved(None, name, t._array, t._cell)
             old_values.noted(self.saved)
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:

@@ -258,7 +258,7 @@ class _Call(saved.Keeper):
 
     def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> saved.Saved:
         number = len(self.handles)
-        x = saved.handle(self, name, number, cell)
+        x = saved.Saved(self, name, number, cell)
         if self.latest is not None:
             self.latest[number] = value
         self.handles.append(ref(x))
@@ -394,7 +394,7 @@ class _Second(saved.Keeper):
             self.cells.append((cell, tick(), number))
         if number == self.last:
             raise _Enough
-        return saved.handle(self, name, value, cell)
+        return saved.Saved(self, name, value, cell)
 
 
 _CONSTANT = (

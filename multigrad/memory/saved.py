@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -114,6 +115,7 @@ def _is_on(value: Any, cells: Any, cell: list[int]) -> bool:
 # Handles
 
 
+@dataclass(eq=False, repr=False, slots=True, weakref_slot=True)
 class Saved:
     """A value that was saved for a backward pass.
 
@@ -129,13 +131,12 @@ class Saved:
     seq     the time of the last write before it was saved, if it is kept unchanged
     """
 
-    __slots__ = ("__weakref__", "cell", "data", "keeper", "name", "seq", "shell")
     keeper: Any
     name: str
     data: Any
     cell: list[int]
-    shell: NestedLayer | None
-    seq: int
+    shell: NestedLayer | None = None
+    seq: int = field(init=False)
 
     @property
     def parts(self) -> Sequence[Saved]:
@@ -167,19 +168,6 @@ class Saved:
             self.cell = []
 
 
-def handle(
-    keeper: Keeper | None, name: str, data: Any, cell: list[int], shell: NestedLayer | None = None
-) -> Saved:
-    """A handle with this state. A call of the class with these arguments would take longer."""
-    x: Saved = _new(Saved)
-    x.keeper = keeper
-    x.name = name
-    x.data = data
-    x.cell = cell
-    x.shell = shell
-    return x
-
-
 def packed(keeper: Keeper | None, name: str, t: Tensor) -> Saved:
     """Let a keeper have the value of a Tensor."""
     return packed_raw(keeper, name, t._array, t._cell, t if t._elem.run is None else None)
@@ -194,13 +182,13 @@ def packed_raw(
     """
     if not isinstance(value, Layer):
         if keeper is None:
-            return handle(None, name, value, cell)
+            return Saved(None, name, value, cell)
         return keeper.pack(name, value, cell, t)
     arrays: list[Any] = []
     cells: list[list[int]] = []
     shell = taken_apart(value, arrays, cells, cell)
     parts = [packed_raw(keeper, name, x, c) for x, c in zip(arrays, cells, strict=True)]
-    return handle(keeper, name, parts, cell, shell)
+    return Saved(keeper, name, parts, cell, shell)
 
 
 # Keepers
@@ -398,7 +386,7 @@ class HookPair(Keeper):
         # a Tensor of the user may get a node in an in-place operation
         if data is t and not own:
             data = t.data
-        return handle(self, "", (data, t._elem.library), t._cell)
+        return Saved(self, "", (data, t._elem.library), t._cell)
 
 
 def enter(keeper: Keeper) -> None:
