@@ -179,7 +179,10 @@ class Tensor(ArrayProtocols):
         return application.recorded(values, top)
 
     def _moves(self) -> bool:
-        return self._history is not None and recording_at(self)
+        mode = observe.gate.get()
+        return self._history is not None and (
+            mode is True or bool(mode.at(self._elem.run, self._elem.level))
+        )
 
     def _check(self) -> None:
         """Bring a view up to date if its memory was written through another Tensor since.
@@ -619,17 +622,6 @@ def element_of(x: Any) -> Element:
             "multigrad.asarray; `python -m multigrad backends` lists the known libraries."
         )
     return library.element(x.dtype)
-
-
-def mode_at(top: Tensor) -> Any:
-    """Whether the level of `top` records now; a Mode if so and there are observers of nodes."""
-    mode = observe.gate.get()
-    return mode is True or mode.at(top._elem.run, top._elem.level)
-
-
-def recording_at(top: Tensor) -> bool:
-    """Whether the level of `top` records now."""
-    return bool(mode_at(top))
 
 
 def checked(t: Tensor) -> Tensor:

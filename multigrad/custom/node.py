@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from .. import observe
-from ..core import grad_mode, graph, tensor
+from ..core import grad_mode, graph
 from ..core.aliasing import Location
 from ..core.element import Element, Library, is_array, mixed
 from ..core.graph import CustomNode, Node, NodeHooks, RemovableHandle
@@ -26,7 +26,7 @@ from ..core.passes import Pass, current
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..dispatch.conform import conform_gradient
-from ..dispatch.general import itself, wrap_like
+from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
 from ..memory import old_values, saved, views
 from . import kept
@@ -292,7 +292,7 @@ class BackwardCFunction(FunctionCtx):
         for t in dirty.values():
             place = Location(t)
             if views.is_part(t):
-                views.permit(t, place, tensor.recording_at(t), bool(self._next))
+                views.permit(t, place, recording_at(t), bool(self._next))
             views.written(t, place)
         return dirty
 

@@ -20,7 +20,8 @@ from .. import tree
 from ..core import grad_mode
 from ..core.element import is_array
 from ..core.level import BASE, Layer, Transformation, own_switch
-from ..core.tensor import Tensor, element_of, recording_at, wrap
+from ..core.tensor import Tensor, element_of, wrap
+from ..dispatch.general import recording_at
 from ..errors import GradientError
 from ..layers.transforming import Listed, derivative, jvp, namespace, vjp, within, zeros_like
 from .definition import Definition

@@ -17,7 +17,7 @@ from ..core.computed import mark
 from ..core.element import SCALARS, Library, is_array, library_named, library_of, named_dtype
 from ..core.level import Layer
 from ..core.surface import OfArrays
-from ..core.tensor import Data, Tensor, View, recording_at, wrap, wrap_new
+from ..core.tensor import Data, Tensor, View, wrap, wrap_new
 from ..errors import BackendError, GradientError, program
 from ..observe import OPERATION
 from ..provided import provide
@@ -25,6 +25,7 @@ from ..registry import OPS, Op, linear
 from ..tracebacks import entry
 from .explaining import failed
 from .functions import function_of
+from .general import recording_at
 from .settings import OPTIONAL_FLAG, check_one, flag
 
 _default: ContextVar[str | None] = ContextVar("multigrad.backend", default=None)

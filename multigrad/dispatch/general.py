@@ -37,8 +37,6 @@ from ..core.tensor import (
     checked,
     constant,
     lifted,
-    mode_at,
-    recording_at,
     strip,
     wrap,
     wrap_at,
@@ -601,6 +599,17 @@ def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tens
     if isinstance(base, Tensor) and base._elem.level == top._elem.level:
         return checked(View._make(x, base, step))
     return checked(wrap_at(top, x))
+
+
+def recording_at(top: Tensor) -> bool:
+    """Whether the level of `top` records now."""
+    return bool(mode_at(top))
+
+
+def mode_at(top: Tensor) -> Any:
+    """Whether the level of `top` records now; a Mode if so and there are observers of nodes."""
+    mode = observe.gate.get()
+    return mode is True or mode.at(top._elem.run, top._elem.level)
 
 
 def wrap_result(op: Op, ans: Any) -> Any:

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 from .. import observe
-from ..core.aliasing import Location, climb, note_write
+from ..core.aliasing import Location, climb, last_change, note_write
 from ..core.computed import following, mark
 from ..core.element import SCALARS
 from ..core.graph import Node, note_change, tick
 from ..core.level import Layer, innermost
-from ..core.tensor import Tensor, View, element_of, peeled, recording_at, wrap_at
-from ..dispatch.general import accepts, apply_tensor, general, is_basic_key
+from ..core.tensor import Tensor, View, element_of, peeled, wrap_at
+from ..dispatch.general import accepts, apply_tensor, general, is_basic_key, recording_at
 from ..observe import NOTHING, WRITE, gate
 from ..registry import OPS, Op
 from .old_values import Copies, before_write, keep_old, noted, without
@@ -61,7 +61,7 @@ def _in_place(
         return NotImplemented
     recording = recording_at(t)
     has_history = any(map(_has_history, (*others, *named.values())))
-    if t._view is not None:
+    if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)
     recorded = permit(t, place, recording, has_history)
@@ -224,7 +224,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
         value = peeled(value, t._level)
         others = _has_history(value)
     recording = recording_at(t)
-    if t._view is not None:
+    if t._view is not None and (t._seen != last_change(t._cell) or t._elem.layered):
         t._check()
     place = Location(t)
     recorded = permit(t, place, recording, others, key)

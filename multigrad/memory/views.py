@@ -37,9 +37,9 @@ from ..core.graph import (
     note_change,
 )
 from ..core.level import Layer, innermost, leaves_effect, running
-from ..core.tensor import Tensor, View, detached, element_of, peeled, recording_at
+from ..core.tensor import Tensor, View, detached, element_of, peeled
 from ..dispatch import general as dispatch
-from ..dispatch.general import accepts, general, is_basic_key, run_raw
+from ..dispatch.general import accepts, general, is_basic_key, recording_at, run_raw
 from ..errors import GradientError
 from ..observe import gate
 from ..registry import OPS, Op

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from ...core.computed import mark
 from ...core.level import BASE, Layer, Switch, innermost
-from ...core.tensor import Tensor, recording_at, strip, wrap, wrap_at
+from ...core.tensor import Tensor, strip, wrap, wrap_at
 from ...custom.definition import Applied, Definition
 from ...custom.dual import tangents_at
 from ...custom.function import Application, apply_function
 from ...custom.kept import lowered
+from ...dispatch.general import recording_at
 from ...layers.batched import Batched, batch
 from ...layers.dual import Dual
 from .bodies import (

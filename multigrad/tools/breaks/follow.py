@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from ...core.aliasing import Location
 from ...core.graph import AccumulateGrad, Node
 from ...core.level import Layer, highest
-from ...core.tensor import Tensor, recording_at
+from ...core.tensor import Tensor
+from ...dispatch.general import recording_at
 from ...observe import Call
 from ...registry import Op, per_operation
 from ..graphs.provenance import Site, dtype_name
