@@ -27,6 +27,7 @@ from .observe import NOTHING, gate, internally
 from .registry import OPS, Op, keeping
 from .tracebacks import entry, fold
 
+_function: Callable[[Op], Callable[..., Tensor]] = function_of  # of an operation with one output
 _installed: set[str] = set()
 _NO_METHOD = ("creation", "kernels", "conversion", "indexing")
 
@@ -107,7 +108,7 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
     def method(self: Tensor, *others: Any, **options: Any) -> Tensor:
         try:
-            result: Tensor = inplace.in_place(op, function, self, others, named=options)
+            result: Tensor = inplace.in_place(op, function, None, self, *others, **options)
             if result is NotImplemented:
                 raise TypeError(
                     f"{name}: expected arrays or Python scalars, got "
@@ -123,10 +124,7 @@ def _twin(op: Op, name: str) -> Callable[..., Any]:
 
 
 def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Make the in-place form of a function for array objects that are never written.
-
-    The result replaces the value.
-    """
+    """Make the in-place form of a function for array objects whose value it replaces."""
 
     def method(self: Any, *others: Any, **options: Any) -> Any:
         try:
@@ -136,7 +134,6 @@ def _replacing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
 
-    method.__name__ = method.__qualname__ = name
     return method
 
 
@@ -171,7 +168,7 @@ def _install_operator(op: Op) -> None:
                 done = inplace.directly(self, other, direct)
                 if done is not None:
                     return done
-            return inplace.in_place(op, function, self, (other,), direct)
+            return inplace.in_place(op, function, direct, self, other)
         except Exception as error:
             fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
             raise
@@ -204,16 +201,14 @@ def _getitem(self: Tensor, key: Any, /) -> Tensor:
             )
             or (kind is tuple and dispatch.is_basic_key(key))
         ):
-            part: Tensor = _fast_getitem(self, key)
-            return part
-        part = function_of(OPS["getitem"])(self, _key(key, self._elem.library))
-        return part
+            return _fast_getitem(self, key)
+        return _function(OPS["getitem"])(self, _key(key, self._elem.library))
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
 
 
-def _fast_getitem(self: Tensor, key: Any) -> Any:
+def _fast_getitem(self: Tensor, key: Any) -> Tensor:
     raise AssertionError("replaced when the table is filled")
 
 
@@ -239,7 +234,7 @@ def _key(key: Any, library: Library) -> Any:
 
 def _with_item(x: Any, key: Any, value: Any) -> Any:
     """The values of `x` with `value` written at `key`."""
-    return function_of(OPS["setitem"])(x, key, value)
+    return _function(OPS["setitem"])(x, key, value)
 
 
 def _setitem(self: Tensor, key: Any, value: Any, /) -> None:
@@ -286,8 +281,7 @@ def _transposed(self: Tensor) -> Tensor:
             raise ValueError(
                 f"T is for two dimensions; this Tensor has {self.ndim}. Use .mT or permute_dims"
             )
-        out: Tensor = function_of(OPS["matrix_transpose"])(self)
-        return out
+        return _function(OPS["matrix_transpose"])(self)
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -296,8 +290,7 @@ def _transposed(self: Tensor) -> Tensor:
 def _matrix_transposed(self: Tensor) -> Tensor:
     """The transpose of each matrix in the last two axes."""
     try:
-        out: Tensor = function_of(OPS["matrix_transpose"])(self)
-        return out
+        return _function(OPS["matrix_transpose"])(self)
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -308,8 +301,7 @@ def _real(self: Tensor) -> Tensor:
 
     For a real array it is the array itself.
     """
-    out: Tensor = function_of(OPS["real"])(self) if self._elem.complex else self
-    return out
+    return _function(OPS["real"])(self) if self._elem.complex else self
 
 
 def _imag(self: Tensor) -> Tensor:
@@ -317,12 +309,11 @@ def _imag(self: Tensor) -> Tensor:
 
     For a real array it is an array of constant zeros.
     """
-    out: Tensor = (
-        function_of(OPS["imag"])(self)
+    return (
+        _function(OPS["imag"])(self)
         if self._elem.complex
         else self.__array_namespace__().zeros_like(self)
     )
-    return out
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -370,8 +361,7 @@ def _copy(self: Tensor, other: Any) -> Tensor:
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """A copy of this Tensor on another device; differentiable."""
-    copied: Tensor = function_of(OPS["to_device"])(self, device, stream=stream)
-    return copied
+    return _function(OPS["to_device"])(self, device, stream=stream)
 
 
 def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
@@ -380,8 +370,7 @@ def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
     A length of -1 is inferred from the others.
     """
     try:
-        out: Tensor = function_of(OPS["reshape"])(self, _sizes(shape), copy=copy)
-        return out
+        return _function(OPS["reshape"])(self, _sizes(shape), copy=copy)
     except Exception as error:
         fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
         raise
@@ -389,8 +378,7 @@ def _reshape(self: Tensor, *shape: Any, copy: bool | None = None) -> Tensor:
 
 def _permute_dims(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order: t.permute_dims((1, 0)) or t.permute_dims(1, 0)."""
-    out: Tensor = function_of(OPS["permute_dims"])(self, _sizes(axes))
-    return out
+    return _function(OPS["permute_dims"])(self, _sizes(axes))
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
@@ -398,10 +386,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
     Write t.transpose(), t.transpose((1, 0, 2)) or t.transpose(1, 0, 2).
     """
-    out: Tensor = function_of(OPS["transpose"])(
-        self, None if axes in ((), (None,)) else _sizes(axes)
-    )
-    return out
+    return _function(OPS["transpose"])(self, None if axes in ((), (None,)) else _sizes(axes))
 
 
 def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
@@ -410,8 +395,7 @@ def _squeeze(self: Tensor, axis: Any = None) -> Tensor:
     Corresponds to numpy.ndarray.squeeze.
     """
     axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
-    out: Tensor = function_of(OPS["squeeze"])(self, axis=axes)
-    return out
+    return _function(OPS["squeeze"])(self, axis=axes)
 
 
 def _cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
@@ -432,8 +416,7 @@ def _cumprod(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
 
 def _cumulated(name: str, x: Tensor, axis: Any, dtype: Any) -> Tensor:
     x, axis = (_reshape(x, -1), 0) if axis is None else (x, axis)
-    out: Tensor = function_of(OPS[name])(x, axis=axis, dtype=dtype)
-    return out
+    return _function(OPS[name])(x, axis=axis, dtype=dtype)
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[Any, ...]:

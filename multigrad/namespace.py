@@ -29,20 +29,10 @@ from .plugins import loading
 from .plugins.plugin import lock
 from .provided import provide
 from .registry import OPS, Op, keeping
-from .tracebacks import fold
+from .tracebacks import chosen, fold
 
 CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
 VERSION = "2025.12"
-
-
-def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Set the name of a function."""
-
-    def rename(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__name__ = function.__qualname__ = name
-        return function
-
-    return rename
 
 
 class Namespace:
@@ -121,7 +111,7 @@ class Namespace:
 
     def _bind(self, op: Op) -> Callable[..., Any]:
         if op.name in ("asarray", "from_dlpack"):
-            return self._asarray if op.name == "asarray" else self._from_dlpack
+            return getattr(self, f"_{op.name}")  # type: ignore[no-any-return]
         if op.chapter == "data_type" and op.kind == "nondifferentiable":
             return _about_dtypes(op, self._library)
         if op.chapter == "creation" and op.arrays:
@@ -130,7 +120,6 @@ class Namespace:
             return _creation(op, self._library)
         return function_of(op)
 
-    @_called("asarray")
     def _asarray(
         self,
         obj: Any,
@@ -169,7 +158,6 @@ class Namespace:
         """Whether the elements of `x` lie in memory one after the other, row by row."""
         return is_contiguous(x) if isinstance(x, Layer) else self._library.xp.is_contiguous(x)
 
-    @_called("from_dlpack")
     def _from_dlpack(
         self,
         x: Any,
@@ -228,20 +216,20 @@ class Namespace:
         more = {
             name for name in element.MORE_DTYPES if hasattr(self._library.backend.namespace, name)
         }
-        own = {
-            *CONSTANTS,
-            *element.DTYPES,
-            *more,
-            "__array_api_version__",
-            "__array_namespace_info__",
-        }
-        return sorted(names | (own if not self._prefix else set()))
+        if self._prefix:
+            return sorted(names)
+        versions = "__array_api_version__", "__array_namespace_info__"
+        return sorted({*names, *CONSTANTS, *element.DTYPES, *more, *versions})
 
     def __repr__(self) -> str:
         return f"<namespace {self.__name__!r}>"
 
     def __reduce__(self) -> Any:
         return _bound_named, (self._library.name, self._prefix)
+
+
+for _method in (Namespace._asarray, Namespace._from_dlpack):
+    _method.__name__ = _method.__qualname__ = _method.__name__.removeprefix("_")
 
 
 def _bound_named(name: str, prefix: str) -> Any:
@@ -296,26 +284,24 @@ def _creation(op: Op, library: Library) -> Callable[..., Any]:
             t = wrap_new(result)
             return t.requires_grad_() if requires_grad else t
         except Exception as error:
-            # MULTIGRAD_TRACEBACK=full shows the frames inside
-            better = _explained(error, op, args, kwargs)
-            if better is not None:
-                raise better from error
-            raise
+            error = _explained(error, op, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     return _named(function, op, signature)
 
 
 def _explained(
     error: Exception, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Exception | None:
-    """Handle an error of a function that is not in the table's form, as `failed` does."""
+) -> Exception:
+    """What to raise for an error of a function that is not in the table's form; see `failed`."""
     try:
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as unbound:  # the error is that of the call
         fold(error)
-        return None if isinstance(error, TypeError) else TypeError(f"{op.name}() {unbound}")
+        of_call = isinstance(error, TypeError)
+        return chosen(error, None if of_call else TypeError(f"{op.name}() {unbound}"))
     bound.apply_defaults()
-    return failed(error, op, tuple(bound.arguments.values()))
+    return chosen(error, failed(error, op, tuple(bound.arguments.values())))
 
 
 def _called_instead(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], names: set[str]) -> str:
@@ -349,10 +335,7 @@ def _named(
 
 
 def documentation(op: Op) -> str:
-    """The docstring of an operation.
-
-    The module with the texts is imported when the first docstring is made.
-    """
+    """The docstring of an operation, from a module that is imported for the first one."""
     text: str = import_module("multigrad.ops.words").text(op)
     return text
 
@@ -380,11 +363,8 @@ def _about_dtypes(op: Op, library: Library) -> Callable[..., Any]:
                 return limits(home, values[0].dtype if element.is_array(values[0]) else values[0])
             return codegen.raw_function(home, op.name)(*values)
         except Exception as error:
-            # MULTIGRAD_TRACEBACK=full shows the frames inside
-            better = _explained(error, op, args, kwargs)
-            if better is not None:
-                raise better from error
-            raise
+            error = _explained(error, op, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     if op.name != "isdtype":
         return _named(function, op, op.signature)
@@ -442,11 +422,8 @@ def _anchored(op: Op, library: Library) -> Callable[..., Any]:
                 result = wrap_new(result)
             return result.requires_grad_() if requires_grad else result
         except Exception as error:
-            # MULTIGRAD_TRACEBACK=full shows the frames inside
-            better = _explained(error, op, args, kwargs)
-            if better is not None:
-                raise better from error
-            raise
+            error = _explained(error, op, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     return _named(function, op, inspect.signature(without_arrays))
 
@@ -494,11 +471,7 @@ def declare_standard() -> None:
 
 
 def _changed(op: Op) -> None:
-    """Drop everything that was generated from the earlier declaration of an operation.
-
-    This runs when an operation is declared or replaced. Other threads may have used the earlier one
-    meanwhile.
-    """
+    """When an operation is declared or replaced, drop what was generated from the former one."""
     element.forget()
     runners.forget()
     functions.forget(op)

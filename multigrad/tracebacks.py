@@ -12,7 +12,8 @@ A public function, here `outer`, catches an exception from inside and raises it 
 multigrad, of array libraries, and of the standard library that multigrad called. After the
 program's line the traceback then shows the line of `fold`, and below it the frames of functions
 that the program passed in, if there are any. The exception, its cause and its context remain the
-same objects. A `try` that catches no exception has no cost.
+same objects. `blamed` does the same, and says what was called. A `try` that catches no exception
+has no cost.
 """
 
 from __future__ import annotations
@@ -74,6 +75,16 @@ def fold(error: BaseException, own: tuple[str, ...] = OWN) -> bool:
     return rest is not None
 
 
+def chosen(error: Exception, instead: Exception | None) -> Exception:
+    """What the function that caught an error, now folded, raises: `instead`, if there is one."""
+    if instead is not None:
+        instead.__cause__ = error
+        return instead
+    if error.__traceback__ is not None and not full():
+        error.__traceback__ = error.__traceback__.tb_next  # `raise` adds the entry of its frame
+    return error
+
+
 def _fold_related(error: BaseException) -> None:
     """Fold the causes and contexts of `error` that were caught inside; each run keeps one frame."""
     seen = {error}
@@ -112,10 +123,7 @@ def _kept(entry: TracebackType | None, inside: bool, own: tuple[str, ...]) -> Tr
 
 
 def _is_library(frame: FrameType) -> bool:
-    """Whether a frame belongs to an array library or to the standard library.
-
-    Such frames are removed if multigrad has called them.
-    """
+    """Whether a frame that multigrad called is of an array library or the standard library."""
     root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return (
         root in sys.stdlib_module_names
@@ -135,9 +143,24 @@ def entry(function: F) -> F:
     program passed in, stay as they are. A `try` costs nothing, but the call itself does: the
     decorator is for functions that take microseconds anyway.
     """
-    own = _own_files(function)
+    return _public(function, function, function, _own_files(function))
 
-    @wraps(function)
+
+def result_of(name: str, wrapped: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    """Decorate the function that a transformation returns, which errors call `name`; see `entry`.
+
+    wrapped  the function whose name and signature it has, if these are not its own
+    """
+    return lambda function: _public(function, wrapped or function, name, OWN)
+
+
+def _public(
+    function: F,
+    wrapped: Callable[..., Any],
+    called: Callable[..., Any] | str,
+    own: tuple[str, ...],
+) -> F:
+    @wraps(wrapped)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
@@ -149,43 +172,13 @@ def entry(function: F) -> F:
                 and error.__traceback__.tb_next is None
             ):
                 _suggest(error, function, kwargs)
-            theirs = fold(error, own)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, function, args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, called, args, kwargs, own)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
-    return _named(call, function)
-
-
-def result_of(name: str, wrapped: Callable[..., Any] | None = None) -> Callable[[F], F]:
-    """Decorate the function that a transformation returns, which errors call `name`; see `entry`.
-
-    wrapped  the function whose name and signature it has, if these are not its own
-    """
-
-    def decorate(function: F) -> F:
-        @wraps(wrapped or function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return function(*args, **kwargs)
-            except Exception as error:
-                theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-                instead = blamed(error, theirs, name, args, kwargs)
-                if instead is not None:
-                    raise instead from error
-                raise
-
-        return _named(call, function)
-
-    return decorate
-
-
-def _named(call: Any, function: F) -> F:
-    """A decorated function, which tracebacks show by the name of `function`."""
-    code: CodeType = call.__code__
-    call.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return call  # type: ignore[no-any-return]
+    shown: Any = call  # in tracebacks, by the name of `function`
+    code: CodeType = shown.__code__
+    shown.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return shown  # type: ignore[no-any-return]
 
 
 def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -229,18 +222,16 @@ _short.maxother = _short.maxstring = 60
 
 def blamed(
     error: Exception,
-    theirs: bool,
     function: Callable[..., Any] | str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Exception | None:
-    """Note the arguments of a call on its error, or return the error to raise instead.
+    own: tuple[str, ...] = OWN,
+) -> Exception:
+    """The error to raise for that of a call: folded, with a note of the arguments; see `entry`.
 
-    See `entry`.
-
-    theirs    the result of `fold`: whether the program's function has raised it
     function  the function, or what it is called in the error if it has no name of its own
     """
+    theirs = fold(error, own)
     if isinstance(function, str):
         name = function
     elif function.__name__ == "__init__":
@@ -249,12 +240,12 @@ def blamed(
         name = function.__name__
     text = str(error)
     if theirs or isinstance(error, MultigradError) or text.startswith((f"{name}(", f"{name}:")):
-        return None
+        return chosen(error, None)
     notes = [note for note in getattr(error, "__notes__", ()) if not note.startswith(PREFIX)]
     note = f"{PREFIX}{name}({', '.join(_arguments(function, args, kwargs))})."
     instead = instead_of(error, name, (*args, *kwargs.values()))
     (instead or error).__notes__ = [*notes, note]
-    return instead
+    return chosen(error, instead)
 
 
 def _arguments(

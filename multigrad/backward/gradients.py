@@ -14,7 +14,7 @@ from ..core.element import is_array
 from ..core.graph import AccumulateGrad, GradientEdge, Node, arrival
 from ..core.level import Layer, highest, innermost
 from ..core.passes import Pass
-from ..core.tensor import Tensor, element_of, wrap_at
+from ..core.tensor import Tensor, element_of, wrap_at, wrapped
 from ..dispatch.settings import flag
 from ..errors import GradientError, kind, program
 from ..memory.accumulation import outer_leaf
@@ -26,11 +26,8 @@ from .run import run_pass
 
 
 def _sequence(x: Any) -> list[Any]:
-    return (
-        [x]
-        if x is None or is_array(x) or isinstance(x, GradientEdge) or not isinstance(x, Iterable)
-        else list(x)
-    )
+    one = x is None or is_array(x) or isinstance(x, GradientEdge) or not isinstance(x, Iterable)
+    return [x] if one else list(x)
 
 
 def _cotangents(gradients: Any, outputs: list[Any]) -> list[Any]:
@@ -78,11 +75,7 @@ def _roots(
             )
         value = seed(t) if g is None else check_gradient(t, g, i)
         if create:
-            value = (
-                value
-                if isinstance(value, Layer) and value._level >= t._level
-                else wrap_at(t, value)
-            )
+            value = wrapped(t, value)
         elif isinstance(value, Tensor) and value._elem.level == t._elem.level:
             value = value._array
         roots.append((t._node, value))
@@ -90,10 +83,7 @@ def _roots(
 
 
 def _stand_in(e: GradientEdge, g: Any) -> Tensor:
-    """A Tensor with the node of this edge, in place of the edge's own Tensor.
-
-    Its shape and dtype are those that the node knows, else those of its gradient `g`.
-    """
+    """A Tensor with the node of an edge, of the shape that the node knows, else that of `g`."""
     node = arrival(e)
     noted = getattr(node, "extra", None)
     leaf: Tensor | None = node.variable if isinstance(node, AccumulateGrad) else None
@@ -101,12 +91,10 @@ def _stand_in(e: GradientEdge, g: Any) -> Tensor:
         return leaf
     if noted is not None and noted.output is not None:
         info, like = noted.output
-        t = wrap_at(
-            like,
-            like._elem.library.xp.broadcast_to(like._array, info.shape)
-            if not isinstance(like._array, Layer)
-            else like._array,
-        )
+        array = like._array
+        if not isinstance(array, Layer):
+            array = like._elem.library.xp.broadcast_to(array, info.shape)
+        t = wrap_at(like, array)
     elif g is None:
         raise GradientError(
             f"the gradient of a GradientEdge of {node.name()} must be given, because the node "
@@ -124,13 +112,14 @@ NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 def not_scalar(shape: Sequence[int], name: str = "") -> GradientError:
     """The error for an output that is not a scalar; `name`: the transformation that needs one."""
     way = (
-        "pass backward() or grad() the gradient of this output"
-        if not name
-        else "take all derivatives with func.jacrev"
+        "take all derivatives with func.jacrev."
+        if name
+        else "pass backward() or grad() the gradient of this output. func.jacrev has the whole "
+        "Jacobian."
     )
     return GradientError(
         f"{NOT_SCALAR}. This one has shape {tuple(shape)}: reduce it to one number, as by "
-        f"xp.sum(), or {way}." + ("" if name else " func.jacrev has the whole Jacobian.")
+        f"xp.sum(), or {way}"
     )
 
 
@@ -301,10 +290,7 @@ def backward(
 
 
 def _accumulated(roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass that accumulates.
-
-    Inside the forward of a Function, mark the gradients that the leaves have now as computed.
-    """
+    """Run a pass that accumulates. The forward of a Function marks the gradients of the leaves."""
     if p.like._elem.run is None and level.running() is not None:
         level.leaves_effect("backward()")
     run_pass(roots, p, "backward")
@@ -572,10 +558,7 @@ def owned(values: list[Any], like: Any) -> Any:
 
 
 def _owned_tensor(values: list[Any], like: Any) -> Any:
-    """Do the same as `owned` for a Tensor.
-
-    A Tensor with a history owns its memory unless it is a view; later writes to it count versions.
-    """
+    """`owned` for a Tensor. One with a history owns its memory, unless it is a view."""
     if values[-1]._history is not None and _is_sole(values):
         return values.pop()
     sole = _references(values) <= SOLE

@@ -8,33 +8,26 @@ hooks after the accumulation come before the posthooks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from .. import locks
 from ..core.graph import GradCell, Node, NodeHooks, OutputNode, RemovableHandle, extra, watch
 from ..core.level import Layer, innermost
-from ..core.tensor import Tensor, element_of, peeled, wrap_at
+from ..core.passes import Pass, current
+from ..core.tensor import Tensor, element_of, peeled, wrap_at, wrapped
 from ..errors import GradientError, kind
-
-if TYPE_CHECKING:
-    from ..core.passes import Pass
-
 
 _retaining = locks.new_lock()
 
 
 def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
-    """Pass the gradient of a Tensor through its hooks, and store it if the Tensor retains it.
-
-    The gradient is None for an unused output.
-    """
+    """Pass the gradient of a Tensor (None if unused) through its hooks; store it if retained."""
     if not e.hooks and e.retain is None:
         return g
     t = _shown(g, p)
     for hook in tuple(e.hooks.values()):
-        if isinstance(hook, Member):
-            hook.group.arrived(hook.number, t, p)
-        elif (result := hook(t)) is not None:
+        if (result := hook(t)) is not None:
             t = _checked(hook, result, t)
     # a layer of a higher level would not outlive its transformation
     if e.retain is not None and isinstance(t, Tensor):
@@ -50,10 +43,7 @@ def run_hooks(e: NodeHooks, g: Any, p: Pass) -> Any:
 
 
 def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
-    """Pass the gradients of all outputs of a node through its prehooks.
-
-    `g` is one gradient or a tuple.
-    """
+    """Pass the gradients of all outputs of a node, one or a tuple, through its prehooks."""
     grads = tuple(_shown(x, p) for x in (g if isinstance(g, tuple) else (g,)))
     for hook in tuple(e.prehooks.values()):
         grads = _replaced(hook, hook(grads), grads)
@@ -62,10 +52,7 @@ def run_prehooks(e: NodeHooks, g: Any, p: Pass) -> Any:
 
 
 def run_posthooks(node: Node, e: NodeHooks, gradients: Any, g: Any, p: Pass) -> Any:
-    """Pass the gradients that a rule returned through the posthooks of its node.
-
-    The hooks get None for a constant operand.
-    """
+    """Pass the gradients that a rule returned, None for constants, through the posthooks."""
     single = node.next != () and node.rule.single
     computed = iter((gradients,) if single else gradients)
     flags = [parent is not None for parent, _ in node.next_functions]
@@ -86,18 +73,11 @@ def run_post_accumulate(e: NodeHooks, leaf: Tensor) -> None:
 
 def _shown(g: Any, p: Pass) -> Any:
     """A gradient as hooks see it."""
-    return (
-        g
-        if g is None or (isinstance(g, Layer) and g._level >= p.like._level)
-        else wrap_at(p.like, g)
-    )
+    return None if g is None else wrapped(p.like, g)
 
 
 def _hidden(t: Any, p: Pass) -> Any:
-    """A gradient in the form that the pass uses.
-
-    A hook may have written it into an array that it made.
-    """
+    """A gradient as the pass uses it. A hook may have written it into an array that it made."""
     t = peeled(t, p.like._level)
     if p.create_graph or not isinstance(t, Tensor) or t._level != p.like._level:
         return t
@@ -171,15 +151,17 @@ class Group:
         self.every = every
         self.nodes = nodes
         self.handles = [
-            RemovableHandle(extra(node).hooks, Member(self, i)) for i, node in enumerate(nodes)
+            RemovableHandle(extra(node).hooks, partial(self._arrived, i))
+            for i, node in enumerate(nodes)
         ]
         for node in nodes:
             watch(node.next if type(node) is OutputNode else node)
 
-    def arrived(self, number: int, t: Any, p: Pass) -> None:
-        """Note that the gradient of Tensor `number` has arrived."""
+    def _arrived(self, number: int, t: Any) -> None:
+        """Note that the gradient of Tensor `number` has arrived in the pass that runs."""
+        p = current.get()
         # registered while this pass was running: it is called from the next pass on
-        if not hasattr(p, "reached"):
+        if p is None or not hasattr(p, "reached"):
             return
         state = p.groups.get(self)
         if state is None:
@@ -193,15 +175,3 @@ class Group:
         state[1][number] = t
         if state[0] == 0:
             self.function(state[1] if self.every else t)
-
-
-class Member:
-    """The part of a Group that is registered on one Tensor."""
-
-    def __init__(self, group: Group, number: int) -> None:
-        self.group = group
-        self.number = number
-
-    def __call__(self, t: Any) -> None:
-        """Do nothing: registration requires a callable, but the pass calls `group.arrived`."""
-        raise TypeError("a hook on several Tensors runs in a pass only")

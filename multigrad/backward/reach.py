@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.graph import AccumulateGrad, Node, OutputNode
-
-if TYPE_CHECKING:
-    from ..core.passes import Pass
+from ..core.passes import Pass
 
 
 def reach(roots: Sequence[tuple[Node, Any]], p: Pass) -> tuple[set[Node], dict[Node, float]]:

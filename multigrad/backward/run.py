@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from time import perf_counter_ns
@@ -25,16 +24,14 @@ from ..core.graph import (
 from ..core.level import (
     BASE,
     Layer,
-    Switch,
     come_back,
     go_outside,
-    restored,
     running,
     settle,
     settle_again,
     undo,
 )
-from ..core.passes import Pass
+from ..core.passes import Pass, current, enter_pass
 from ..core.pullback import apart
 from ..core.tensor import Tensor, lifted, strip, wrap_at
 from ..dispatch.pullbacks import refuse_none
@@ -49,18 +46,24 @@ MISSING: Any = object()
 """Stands for the gradient of a node that has received none yet."""
 
 
-def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
+def run(
+    roots: Sequence[tuple[Node, Any]], p: Pass, due: Mapping[Node, float] | None = None
+) -> None:
     """Run the pass: highest number first, each node once, with the sum of its gradients.
 
     Most nodes are next as soon as their child has run; these never enter the heap.
+
+    due  for a pass in PyTorch's order, the numbers of leaves, see `reach`. Each leaf then runs as
+         soon as its gradient is complete, and every node is a `step` and passes through the heap
     """
     keep, targets, needed = p.retain_graph, p.targets, p.needed
     inner = None if p.leaves else targets  # targets that may have parents
     timed = len(p.observers) == 1 and p.observers[0].timed is not None
     direct, lift = (False, _timed) if timed else (p.raw, _lifted)
-    plain = Node if timed or not p.observers else None  # the nodes that run here, without `step`
-    leaf = None if p.observers else AccumulateGrad
-    heap: list[tuple[int, Node]] = []
+    # the nodes that run here, without `step`
+    plain = Node if due is None and (timed or not p.observers) else None
+    leaf = AccumulateGrad if due is None and not p.observers else None
+    heap: list[tuple[float, Node]] = []
     buffers: dict[Node, Any] = {}
     owned: set[Node] = set()
     narrow: dict[Node, Any] = {}  # the original dtype of sums kept in a wider one
@@ -73,7 +76,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
         total = buffers.get(node, MISSING)
         if total is MISSING:
             buffers[node] = g
-            heappush(heap, (-node.seq, node))
+            heappush(heap, (-node.seq if due is None else -due.get(node, node.seq), node))
         elif g is None or total is None:
             buffers[node] = total if g is None else g
         elif p.raw and node in owned:
@@ -98,7 +101,7 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 return
             node = heappop(heap)[1]
             g = buffers.pop(node)
-            if g is None:
+            if g is None and due is None:
                 _pass_on(node, p, heap, buffers, deliver)
                 direct = direct and p.raw
                 node = None
@@ -126,6 +129,12 @@ def run(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
                 continue
             direct = direct and p.raw
             rule = node.rule
+            if due is not None:
+                for parent, gradient in _edges(node, gradients):
+                    if needed is None or parent in needed:
+                        deliver(parent, gradient)
+                node = None
+                continue
         else:
             if inner is not None and node in inner:
                 inner[node] = g
@@ -201,10 +210,7 @@ def _pass_on(
     buffers: dict[Node, Any],
     deliver: Callable[[Node, Any], None],
 ) -> None:
-    """Continue after a node whose gradient is None because a user's function or hook returned None.
-
-    A Function gets zeros instead.
-    """
+    """Continue after a node whose gradient a user's code made None. A Function gets zeros."""
     if type(node) is Node:
         gradients: Any = None if node.rule.single else (None,) * len(node.next)
         if not p.retain_graph and node.rule.saves:
@@ -213,13 +219,14 @@ def _pass_on(
         gradients = step(node, type(node), [None], p, heap, buffers)
         if gradients is STOP:
             return
-    for parent, gradient in (
-        zip((node.next,), (gradients,), strict=True)
-        if node.rule.single
-        else zip(node.next, gradients, strict=True)
-    ):
+    for parent, gradient in _edges(node, gradients):
         if p.needed is None or parent in p.needed:
             deliver(parent, gradient)
+
+
+def _edges(node: Node, gradients: Any) -> Iterable[tuple[Node, Any]]:
+    """The parents of a node, each with its gradient."""
+    return ((node.next, gradients),) if node.rule.single else zip(node.next, gradients, strict=True)
 
 
 STOP: Any = object()
@@ -229,23 +236,14 @@ STOP: Any = object()
 def step(
     node: Node, kind: type, box: list[Any], p: Pass, heap: list[Any], buffers: dict[Node, Any]
 ) -> Any:
-    """Run a node that has hooks, belongs to another class, or is observed.
-
-    Returns the gradients of its rule, or STOP.
-    """
+    """Run a node with hooks, of another class, or observed. Returns its gradients, or STOP."""
     if kind is OutputNode:
         _collect(node, box[0], heap, buffers)  # type: ignore[arg-type]
         return STOP
     if not p.observers:
         return _stepped(node, kind, box, p)
-    call = Call(
-        STEP,
-        None,
-        node.name(),
-        (),
-        box[0] if type(box[0]) in (tuple, list) else tuple(box),
-        node=node,
-    )
+    operands = box[0] if type(box[0]) in (tuple, list) else tuple(box)
+    call = Call(STEP, None, node.name(), (), operands, node=node)
     gradients = observe.around(p.observers, call, lambda: _stepped(node, kind, box, p))
     if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None
@@ -348,9 +346,7 @@ def _finish(node: AccumulateGrad, box: list[Any], p: Pass) -> None:
 
 def _leads_on(node: Node, needed: set[Node]) -> bool:
     """Whether another target can be reached from this one."""
-    return any(
-        parent in needed for parent in (node.next if isinstance(node.next, tuple) else (node.next,))
-    )
+    return not needed.isdisjoint(node.next if type(node.next) is tuple else (node.next,))
 
 
 def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]) -> None:
@@ -364,10 +360,7 @@ def _collect(pick: OutputNode, g: Any, heap: list[Any], buffers: dict[Node, Any]
 
 
 def _lifted(node: Node, saved: Any, g: Any, p: Pass) -> Any:
-    """Run the rule of a node on layers.
-
-    This is needed under create_graph, or if the value of a Tensor is itself a layer.
-    """
+    """Run a rule on layers: under create_graph, or if the value of a Tensor is itself a layer."""
     rule = node.rule
     if p.create_graph:
         wrap = partial(wrap_at, p.like)
@@ -416,15 +409,6 @@ def _any_layer(values: tuple[Any, ...]) -> bool:
     return any(isinstance(x, Layer) or (type(x) is tuple and _any_layer(x)) for x in values)
 
 
-current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
-"""The innermost pass that is running in this context."""
-
-
-def forget_pass() -> None:
-    """Mark this context as outside of any pass."""
-    current.set(None)
-
-
 def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
     """Run a pass for the function `name`: "backward", "grad", or "" for a transformation."""
     mode = gate.get()
@@ -436,10 +420,7 @@ def run_pass(roots: list[tuple[Node, Any]], p: Pass, name: str = "") -> None:
 
 
 def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass with the grad mode of its level on if the pass is recorded, else off.
-
-    Hooks and custom functions rely on that.
-    """
+    """Run a pass in the grad mode that hooks rely on: on if the pass is recorded, else off."""
     if p.raw and any(isinstance(g, Layer) for _, g in roots):
         p.raw = False
     run = p.like._elem.run
@@ -451,7 +432,8 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     if run is not None or running() is not None:
         before = undo()
         try:
-            _run_in_mode(BASE if run is None else run.inner, roots, p)
+            (BASE if run is None else run.inner).turn(p.create_graph)
+            _run_here(roots, p)
         finally:
             try:
                 settle(before[0])
@@ -462,13 +444,13 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
     try:  # a shorter way for the base level, which takes a third of the time
         try:
             if mode is not True or p.create_graph:
-                _run_in_mode(BASE, roots, p)
+                BASE.turn(p.create_graph)
             else:
                 gate.set(OFF)
-                _run_here(roots, p)
+            _run_here(roots, p)
         finally:
             try:
-                current.set(outer)
+                enter_pass(outer)
             except MemoryError:
                 observe.put_back(current, outer)
     finally:
@@ -478,57 +460,12 @@ def _run_pass(mode: Any, roots: list[tuple[Node, Any]], p: Pass) -> None:
             observe.put_back(gate, mode)
 
 
-def _run_in_mode(variable: Switch, roots: list[tuple[Node, Any]], p: Pass) -> None:
-    variable.turn(p.create_graph)
-    _run_here(roots, p)
-
-
 def _run_here(roots: list[tuple[Node, Any]], p: Pass) -> None:
     p.roots = roots
-    current.set(p)
-    (run_in_order if watched else run)(roots, p)
-
-
-def run_in_order(roots: Sequence[tuple[Node, Any]], p: Pass) -> None:
-    """Run a pass with hooks on leaves in PyTorch's order.
-
-    Each leaf runs as soon as its gradient is complete, and every node passes through the heap.
-    """
-    p.reached, due = reach(roots, p)
-    p.groups = {}
-    heap: list[tuple[float, Node]] = []
-    buffers: dict[Node, Any] = {}
-    owned: set[Node] = set()
-    narrow: dict[Node, Any] = {}
-
-    def deliver(node: Node, g: Any) -> None:
-        if node not in buffers:
-            buffers[node] = g
-            heappush(heap, (-due.get(node, node.seq), node))
-        elif g is None or buffers[node] is None:
-            buffers[node] = buffers[node] if g is None else g
-        elif p.raw and node in owned:
-            buffers[node] += g
-        else:
-            buffers[node] = added(
-                widened(node, buffers[node], narrow) if narrow_seen[0] else buffers[node], g
-            )
-            owned.add(node)
-
-    for root, gradient in roots:
-        deliver(root, gradient)
-    while heap:
-        node = heappop(heap)[1]
-        box = [buffers.pop(node)]
-        if node in narrow:
-            box[0] = astype(box[0], narrow.pop(node))
-        gradient = None
-        out = step(node, type(node), box, p, heap, buffers)
-        if out is STOP:
-            continue
-        parents, gradients = ((node.next,), (out,)) if node.rule.single else (node.next, out)
-        out = None
-        for parent, gradient in zip(parents, gradients, strict=True):
-            if p.needed is None or parent in p.needed:
-                deliver(parent, gradient)
-        gradients = None  # a leaf may keep an array if there is no other reference
+    enter_pass(p)
+    if watched:
+        p.reached, due = reach(roots, p)
+        p.groups = {}
+        run(roots, p, due)
+    else:
+        run(roots, p)

@@ -15,7 +15,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 from .. import locks
-from ..core import imported
+from ..core import tensor
 from ..errors import program
 from ..memory import copying
 from ..plugins.found import is_partial
@@ -57,7 +57,7 @@ def register_clients() -> None:
             _registered.add(place)  # first, since a registration may make Tensors
             import_module(f".{name}", __name__).register(module)
             count = len(sys.modules)
-        imported.looked(-1 if late else count)
+        tensor.looked(-1 if late else count)
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -94,5 +94,5 @@ def _beyond(frame: FrameType | None, packages: Set[str]) -> FrameType | None:
     return frame
 
 
-provide(imported, register_clients=register_clients)
+provide(tensor, register_clients=register_clients)
 provide(copying, is_step=is_step)

@@ -22,7 +22,7 @@ from ..errors import program
 from ..observe import gate
 from ..program import Missed, Program, Torn
 from ..registry import when_replaced
-from ..tracebacks import blamed, fold
+from ..tracebacks import blamed
 from . import callers, checks, listing
 from .callers import MISSED
 from .leaves import Arguments, Statics, raw
@@ -143,11 +143,8 @@ class Compiled(Generic[P, R]):
                         return result  # type: ignore[no-any-return]
             return self._called(args, kwargs, True if mode is True else mode.base)  # type: ignore[no-any-return]
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "compile(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, "compile(f)", args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool | None) -> Any:
         try:

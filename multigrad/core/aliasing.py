@@ -52,13 +52,12 @@ def note_write(cell: list[int]) -> None:
         shorten(cell)
 
 
-def last_change(cell: list[Any]) -> int:
+def last_change(cell: list[int]) -> int:
     """A number that is another one after each change of the memory; 0 before the first.
 
     A view stores it as `_seen`. Generated code has the same expression.
     """
-    change: int = cell[-1] if cell else 0
-    return change
+    return cell[-1] if cell else 0
 
 
 def note_written_copy(cell: list[int]) -> None:
@@ -185,10 +184,7 @@ class Location:
             self.owner, self.owner_part = root, self.part
 
     def overlaps(self, part: Part) -> bool:
-        """Whether an element of the memory shows at several places of a part that starts there.
-
-        Needed only if `repeats`.
-        """
+        """Whether an element shows at several places of a part; asked only if `repeats`."""
         import numpy as np
 
         root = self.memory
@@ -204,11 +200,7 @@ class Location:
         """
         root = self.memory
         library: Library = root._elem.library
-        if (
-            not library.mutable
-            or isinstance(array, library.fixed)
-            or (self.repeats and self.overlaps(self.part))
-        ):
+        if isinstance(array, library.fixed) or (self.repeats and self.overlaps(self.part)):
             return False
         return array is root._array or (
             not isinstance(root._array, Layer)
@@ -321,10 +313,7 @@ def _reshapings(x: Any, out: Any) -> Iterator[Part]:
 
 
 def _by_axes(x: Any, flat: Part, out: Any) -> Part | None:
-    """Steps to `out`: those of `flat`, then slices of the axes in another order.
-
-    None if `out` is not that.
-    """
+    """The steps `flat`, then slices of the axes in another order, if that is `out`; else None."""
     x = _read(x, flat)
     start = _distance(x, out)
     key: list[Any] = []

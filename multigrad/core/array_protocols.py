@@ -91,10 +91,7 @@ class ArrayProtocols(Surface):
     def device(self) -> Any:
         """The device of the array; None where the library does not know it (a JAX tracer)."""
         library = self._elem.library
-        return library.device(library.xp, self._innermost())
-
-    def _innermost(self) -> Any:
-        return innermost(self._array)
+        return library.device(library.xp, innermost(self))
 
     def clone(self) -> Self:
         """A differentiable copy."""
@@ -205,25 +202,17 @@ class ArrayProtocols(Surface):
                     "library can take. Leave out copy=False, or export tensor.array itself"
                 )
             copy = True
-        options = {
-            "stream": stream,
-            "max_version": max_version,
-            "dl_device": dl_device,
-            "copy": copy,
-        }
-        return x.__dlpack__(**{name: value for name, value in options.items() if value is not None})
+        named = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return x.__dlpack__(**{name: value for name, value in named.items() if value is not None})
 
     def __dlpack_device__(self) -> Any:
         """The type of device that holds the memory, and the number of the device."""
         return self._exporter().__dlpack_device__()
 
     def _exporter(self) -> Any:
-        """The raw array to export.
-
-        A scalar of the library, which has no memory to export, is converted to an array.
-        """
+        """The raw array to export; an array for a scalar of the library, which has no memory."""
         self._check()
-        x = self._innermost()
+        x = innermost(self)
         return self._elem.library.xp.asarray(x) if isinstance(x, self._elem.library.scalars) else x
 
     @conversion
@@ -245,10 +234,7 @@ class ArrayProtocols(Surface):
         return value
 
     def _python(self, x: Any) -> Any:
-        """A 0-d array of this dtype as a Python scalar.
-
-        A dtype from outside the standard is converted by the library.
-        """
+        """A 0-d array as a Python scalar; the library converts a dtype outside of the standard."""
         scalar = self._elem.scalar
         return x.item() if scalar is None else scalar(x)
 
@@ -346,11 +332,7 @@ Each chunk costs the backward pass one gradient of the size of the whole.
 
 
 def _rows(t: Any, n: int) -> Iterator[Any]:
-    """Iterate over the elements along the first axis.
-
-    `unstack` makes them, because it has one node for all. Unlike its outputs, each may be written
-    to.
-    """
+    """Iterate along the first axis: `unstack` has one node for all, but these can be written."""
     xp = t.__array_namespace__()
     for start in range(0, n, CHUNK):
         for i, row in enumerate(

@@ -9,16 +9,13 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from ..observe import CONVERSION, NOTHING, Call, Mode, around_parts, gate
-from ..tracebacks import blamed, fold
+from ..tracebacks import blamed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def conversion(method: F) -> F:
-    """Decorate a method by which a value leaves the graph or is shown.
-
-    Observers are notified of its calls, under its name.
-    """
+    """Decorate a method by which a value leaves the graph or is shown; observers see its calls."""
     name = method.__name__
     code: CodeType = method.__code__
 
@@ -28,11 +25,8 @@ def conversion(method: F) -> F:
             mode = gate.get()
             return method(self) if mode is True or mode.watch is NOTHING else observed(mode, self)
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, method, (self,), {})
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, method, (self,), {})
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     @wraps(method)
     def general(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -44,11 +38,8 @@ def conversion(method: F) -> F:
                 else observed(mode, self, *args, **kwargs)
             )
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, method, (self, *args), kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, method, (self, *args), kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     def observed(mode: Mode, self: Any, *args: Any, **kwargs: Any) -> Any:
         if mode.watch.body is not None:
@@ -56,12 +47,9 @@ def conversion(method: F) -> F:
         observing = mode.watch.of(CONVERSION)
         if not observing:
             return method(self, *args, **kwargs)
+        call = Call(CONVERSION, None, name, (), (self,))
         return around_parts(
-            mode,
-            mode.inside,
-            observing,
-            Call(CONVERSION, None, name, (), (self,)),
-            lambda: method(self, *args, **kwargs),
+            mode, mode.inside, observing, call, lambda: method(self, *args, **kwargs)
         )
 
     alone = (

@@ -7,20 +7,17 @@ level, so the hot path tests all of these with one `is`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from .. import locks, registry
 from ..backends.raw import RawNamespace
 from ..backends.spec import Backend
 from ..errors import MixedBackendsError
 from ..provided import wanted
-from .level import Layer
+from .level import Layer, Transformation
 from .surface import mention
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from .level import Transformation
 
 
 @wanted
@@ -45,8 +42,8 @@ class Library:
         self.xp: Any = RawNamespace(backend)
         self.scalars = backend.scalar_types
         self.mutable = backend.capabilities.mutable
-        # values of these types are replaced, even if the arrays of the library are mutable
-        self.fixed = (Layer, *self.scalars)
+        # values of these types are replaced, all others are written
+        self.fixed = (Layer, *self.scalars) if self.mutable else (object,)
         self.elements: dict[Any, Element] = {}
         self.admit: Callable[..., Any] | None = backend.kernels.get("admit")
         self.assign: Callable[..., Any] = backend.kernel("assign")
@@ -102,6 +99,7 @@ class Library:
         return f"<Library {self.name}>"
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Kind:
     """What the Elements of one dtype have in common at all levels, as one object.
 
@@ -111,10 +109,7 @@ class Kind:
     cls  the class of the layers of the level, None for Tensors
     """
 
-    __slots__ = ("cls",)
-
-    def __init__(self, cls: Any) -> None:
-        self.cls = cls
+    cls: Any
 
 
 class Element:
@@ -203,12 +198,8 @@ class Element:
         elem = _new(Element)
         elem.library, elem.dtype, elem.base = self.library, self.dtype, self
         elem.run, elem.level, elem.layered = run, level, layered
-        elem.bool, elem.complex, elem.floating, elem.opaque = (
-            self.bool,
-            self.complex,
-            self.floating,
-            self.opaque,
-        )
+        elem.bool, elem.complex = self.bool, self.complex
+        elem.floating, elem.opaque = self.floating, self.opaque
         elem.refusal, elem.wide, elem.scalar = self.refusal, self.wide, self.scalar
         elem.kind = self._kinds.get((kind, layered)) or self._kinds.setdefault(
             (kind, layered), Kind(kind)
@@ -228,10 +219,7 @@ _new = object.__new__
 
 
 def _refusal(library: Library, dtype: Any) -> str | None:
-    """The reason why a Tensor cannot hold Python objects or records; None for other dtypes.
-
-    The standard has no functions on them.
-    """
+    """Why a Tensor cannot hold records or Python objects, on which no function is defined."""
     fields = getattr(dtype, "names", None)
     if not fields and getattr(dtype, "kind", None) != "O":
         return None
@@ -323,10 +311,7 @@ def is_array(x: Any) -> bool:
 
 
 def forget() -> None:
-    """Drop everything cached for operations, after one was replaced.
-
-    Namespaces that users hold are emptied, and remain the same objects.
-    """
+    """Drop what is cached for operations. Namespaces that users hold stay the same objects."""
     for library in list(_libraries.values()):
         library.xp._forget()
         if library._bound is not None:
@@ -359,10 +344,7 @@ MORE_DTYPES = ("float16",)
 
 
 def common_library(op_name: str, arrays: Iterable[Any]) -> Library | None:
-    """The one library of all raw arrays among `arrays`; raises MixedBackendsError if there are two.
-
-    Scalars of a library may be mixed with arrays of any other.
-    """
+    """The one library of all raw arrays but scalars. Raises MixedBackendsError if there are two."""
     common: Library | None = None
     scalar: Library | None = None
     for x in arrays:

@@ -27,10 +27,7 @@ _gate, _set = observe.gate.get, observe.gate.set
 
 
 def recording() -> bool | None:
-    """Whether the base level records.
-
-    None inside the forward of a Function, which does not record but marks what is computed.
-    """
+    """Whether the base level records; None in the forward of a Function, which marks instead."""
     gate = _gate()
     return True if gate is True else gate.base
 

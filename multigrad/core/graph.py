@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -115,10 +115,28 @@ class Node:
     def _input_metadata(self) -> tuple[OutputInfo, ...]:
         """Shape, dtype and device of each output, if the node knows them.
 
-        A node knows those of a Tensor that get_gradient_edge or a hook noted.
+        A node knows those of a Tensor that get_gradient_edge or a hook noted. Raises RuntimeError
+        if it does not know them.
         """
-
-        return output_info(self)
+        if type(self) is AccumulateGrad:
+            leaf = self.variable
+            if leaf is not None:
+                return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
+        elif isinstance(self, MultiNode):
+            infos = [e.output[0] for _, e in sorted(self.outputs.items()) if e.output is not None]
+            if len(infos) == len(self.picks):
+                return tuple(infos)
+        else:
+            e = getattr(self, "extra", None)
+            if e is not None and e.output is not None:
+                return (e.output[0],)
+            if "ans" in self.rule.plan and self.saved is not None:
+                ans = show(self, "ans")
+                return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
+        raise RuntimeError(
+            f"{self.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
+            "which notes it."
+        )
 
     def __dir__(self) -> list[str]:
         rule = getattr(self, "rule", None)
@@ -135,10 +153,7 @@ TRACEBACK = "traceback_"
 
 
 def notes(node: Node) -> dict[str, Any]:
-    """The notes of observers about a node, by name.
-
-    A note with a method `tell(metadata)` adds to the metadata that users see.
-    """
+    """The notes of observers about a node, by name; those with `tell(metadata)` add to metadata."""
     noted: dict[str, Any]
     try:
         noted = node.noted
@@ -148,10 +163,7 @@ def notes(node: Node) -> dict[str, Any]:
 
 
 def expose(names: Sequence[str]) -> None:
-    """Give nodes attributes for what they save under these names.
-
-    `_saved_<name>` is a Tensor, and `_raw_saved_<name>` takes hooks.
-    """
+    """Give nodes `_saved_<name>`, a Tensor, and `_raw_saved_<name>`, which takes hooks."""
     for name in names:
         if not hasattr(Node, f"_saved_{name}"):
             setattr(Node, f"_saved_{name}", property(partial(_saved, name, False)))
@@ -186,11 +198,7 @@ class OutputInfo(NamedTuple):
 
 
 class HookedNode(Node):
-    """A Node with hooks.
-
-    A node gets this class with its first hook, so that nodes of other classes need no test for
-    hooks.
-    """
+    """A Node with hooks: its class from the first on, so that other nodes need no test for them."""
 
     __slots__ = ()
 
@@ -288,14 +296,12 @@ class AccumulateGrad(Node):
         return ()
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class GradCell:
     """Holds a gradient: of a leaf, or of a Tensor that retains it, to which it refers weakly."""
 
-    __slots__ = ("grad", "holder")
-
-    def __init__(self) -> None:
-        self.grad: Any = None
-        self.holder: weakref.ref[Any] | None = None
+    grad: Any = None
+    holder: weakref.ref[Any] | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -325,7 +331,7 @@ _extending = locks.new_lock()
 watched: set[Any] = set()
 """Weak references to leaves with hooks, and to nodes with hooks on several gradients.
 
-A pass runs in PyTorch's order for them (`backward.run.run_in_order`).
+A pass runs in PyTorch's order for them (see `backward.run.run`).
 """
 
 
@@ -400,20 +406,13 @@ def behind(shown: Any) -> Node:
     return node
 
 
-_names: dict[str, str] = {}
-
-
+@cache
 def backward_name(op_name: str) -> str:
     """`matrix_transpose` -> `MatrixTransposeBackward`."""
     if op_name in ("setitem", "copy_slices"):
         return "CopySlices"
-    name = _names.get(op_name)
-    if name is None:
-        name = _names[op_name] = (
-            "".join(w[:1].upper() + w[1:] for w in op_name.replace(".", "_").split("_"))
-            + "Backward"
-        )
-    return name
+    words = op_name.replace(".", "_").split("_")
+    return "".join(w[:1].upper() + w[1:] for w in words) + "Backward"
 
 
 class RemovableHandle:
@@ -578,47 +577,10 @@ def modified(what: str, cell: list[int], seq: int, remedy: str = f" {ALLOW}") ->
     )
 
 
-def shown(library: Library, value: Any) -> str:
-    """Describe an array, as in `[numpy float64 [3]]`."""
-    return f"[{library.name} {value.dtype} {list(value.shape)}]"
-
-
-def origin(parent: Node | None, output: int) -> str:
-    """Describe where an array comes from, as in `, which is output 0 of Add,`."""
-    if parent is None or type(parent) is AccumulateGrad:
-        return ""
-    return f", which is output {output} of {parent.name().removesuffix('Backward')},"
-
-
 def describe(library: Library, value: Any, node: Node | None) -> str:
-    """Describe an array with the history `node`, for a message.
-
-    For example `[numpy float64 [3]], which is output 0 of Add,`.
-    """
-    return shown(library, value) + (origin(None, 0) if node is None else origin(*edge(node)))
-
-
-def output_info(node: Node) -> tuple[OutputInfo, ...]:
-    """Shape, dtype and device of the outputs of a node.
-
-    Raises RuntimeError if the node does not know them.
-    """
-    if type(node) is AccumulateGrad:
-        leaf = node.variable
-        if leaf is not None:
-            return (OutputInfo(tuple(leaf.shape), leaf.dtype, leaf.device),)
-    elif isinstance(node, MultiNode):
-        infos = [e.output[0] for _, e in sorted(node.outputs.items()) if e.output is not None]
-        if len(infos) == len(node.picks):
-            return tuple(infos)
-    else:
-        e = getattr(node, "extra", None)
-        if e is not None and e.output is not None:
-            return (e.output[0],)
-        if "ans" in node.rule.plan and node.saved is not None:
-            ans = show(node, "ans")
-            return (OutputInfo(tuple(ans.shape), ans.dtype, ans.device),)
-    raise RuntimeError(
-        f"{node.name()} does not keep what its output is like. Ask get_gradient_edge(tensor), "
-        "which notes it."
-    )
+    """Describe an array, as in `[numpy float64 [3]], which is output 0 of Add,`."""
+    text = f"[{library.name} {value.dtype} {list(value.shape)}]"
+    if node is None or type(node) is AccumulateGrad:
+        return text
+    parent, output = edge(node)
+    return f"{text}, which is output {output} of {parent.name().removesuffix('Backward')},"

@@ -36,27 +36,26 @@ class NestedLayer:
         self.parts: dict[str, NestedLayer | None] = {}
         self.rest: dict[str, Any] = {}
 
-    def forget(self) -> None:
-        """Drop the histories, and keep only whether there were any."""
-        self.node = self.node and True
+    def _each(self) -> Iterator[NestedLayer]:
+        """This layer and all inside of it."""
+        yield self
         for part in self.parts.values():
             if part is not None:
-                part.forget()
+                yield from part._each()
+
+    def forget(self) -> None:
+        """Drop the histories, and keep only whether there were any."""
+        for layer in self._each():
+            layer.node = layer.node and True
 
     @property
     def recorded(self) -> bool:
         """Whether the nested value has a history, at any level."""
-        return bool(self.node) or any(
-            part is not None and part.recorded for part in self.parts.values()
-        )
+        return any(layer.node for layer in self._each())
 
-    def runs(self) -> Iterator[Transformation]:
+    def runs(self) -> list[Transformation]:
         """The transformations that the nested value belongs to."""
-        if self.run is not None:
-            yield self.run
-        for part in self.parts.values():
-            if part is not None:
-                yield from part.runs()
+        return [layer.run for layer in self._each() if layer.run is not None]
 
 
 def taken_apart(

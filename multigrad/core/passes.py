@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..observe import Observer
 from .graph import AccumulateGrad, Node
+from .level import restored
 from .tensor import Tensor
 
 _LEAVES = {AccumulateGrad}
@@ -32,8 +34,8 @@ class Pass:
     leaves              whether every target is a leaf. A leaf takes its gradient and has no parents
     every               whether the targets are all the leaves of their transformation. Then every
                         node leads to a target
-    reached             the nodes that run; set if their order matters (run_in_order)
-    groups              the state of hooks on several Tensors; set in run_in_order, too
+    reached             the nodes that run; set if their order matters (see `run`)
+    groups              the state of hooks on several Tensors; set with `reached`
     found               the values that a checkpoint has recomputed for this pass; set if there is
                         one
     observers           those that are notified of each node
@@ -63,3 +65,10 @@ class Pass:
         )
         elem = self.like._elem
         self.raw = not self.create_graph and (elem.run is None or elem.level not in elem.run.deep)
+
+
+current: ContextVar[Pass | None] = restored(ContextVar("multigrad.pass", default=None))
+"""The innermost pass that is running in this context."""
+
+enter_pass: Callable[[Pass | None], object] = current.set
+"""Set the pass that runs in this context, None outside of any, by one call of C: see `undo`."""

@@ -12,11 +12,7 @@ from .level import Layer
 
 
 def value(x: Any, library: Library | None = None) -> str:
-    """The repr of a value.
-
-    For a 0-d array it is the number alone, followed by the dtype if that is not a default of its
-    library.
-    """
+    """The repr of a value; of a 0-d array its number, and its dtype if that is no default."""
     if isinstance(x, Layer):
         return repr(x)
     library = library_of(x) if library is None else library
@@ -104,10 +100,7 @@ def history(t: Any) -> str:
 
 
 def html(t: Any) -> str:
-    """The HTML for notebooks: a line on the Tensor, above the library's view of the values.
-
-    The line has shape, dtype, backend and place in the graph.
-    """
+    """The HTML for notebooks: a line on the Tensor, above the library's view of the values."""
     library = t._elem.library
     place = history(t)
     facts = [f"shape {tuple(t.shape)}", dtype_name(t.dtype), library.name, place]

@@ -68,10 +68,7 @@ class OfArrays:
 
 
 def mention(types: Iterable[type], attributes: Iterable[str]) -> None:
-    """Install placeholders for attributes that layers lack: of array types, and of a backend.
-
-    The placeholder explains a missing name, or looks up one of `attributes`.
-    """
+    """Install placeholders for attributes that layers lack: of array types, and of a backend."""
     names = {name for t in types for name in dir(t) if not name.startswith("_")}.union(attributes)
     with keeping:
         for name in names:

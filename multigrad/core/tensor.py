@@ -17,7 +17,7 @@ from .. import observe
 from ..errors import GradientError, kind
 from ..provided import wanted
 from ..tracebacks import entry
-from . import imported, level, showing
+from . import level, showing
 from .aliasing import WHOLE, Step, ViewSpec, last_change, refresh
 from .array_protocols import ArrayProtocols
 from .computed import mark
@@ -33,7 +33,7 @@ from .graph import (
     extra,
     versions,
 )
-from .level import Layer, Transformation
+from .level import Layer, Transformation, innermost
 
 _new = object.__new__
 _NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient."
@@ -45,6 +45,23 @@ def backward(*args: Any, **kwargs: Any) -> None:
 
     Provided by backward/gradients.py.
     """
+
+
+@wanted
+def register_clients() -> None:
+    """Register Tensors with the imported libraries that have a client module.
+
+    Provided by clients/.
+    """
+
+
+seen = [0]
+"""The number of imported modules when clients were last looked for among them."""
+
+
+def looked(modules: int) -> None:
+    """Note that clients were looked for among this many modules; -1 causes another search."""
+    seen[0] = modules
 
 
 class Tensor(ArrayProtocols):
@@ -77,19 +94,13 @@ class Tensor(ArrayProtocols):
         return self._elem.run
 
     def _put(self, value: Any) -> None:
-        """Exchange the value.
-
-        The Element is updated with it: the new value may be a layer where the old one was not.
-        """
+        """Exchange the value, and the Element, since either value may be a layer."""
         self._array = value
         if self._elem.layered is not isinstance(value, Layer):
             self._elem = self._elem.beside(value)
 
     def _frozen(self) -> Tensor:
-        """Another Tensor of this value, if it belongs to a transformation.
-
-        There a write may exchange the value, and the other Tensor keeps the old one.
-        """
+        """Another Tensor of this value, if writes may exchange it, as in a transformation."""
         if self._elem.run is None:
             return self
         self._check()
@@ -117,7 +128,7 @@ class Tensor(ArrayProtocols):
         Writes to it do not change the version of this Tensor, so backward() does not detect them.
         """
         self._look()
-        if self._elem.library.mutable and not isinstance(self._array, self._elem.library.fixed):
+        if not isinstance(self._array, self._elem.library.fixed):
             # a Tensor of a transformation could hold values that do not fit into this memory
             t = wrap(self._array)
             return t if self._node is None else mark(t)
@@ -209,18 +220,7 @@ class Tensor(ArrayProtocols):
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
-        self._check()
-        if value:
-            self.requires_grad_()
-        elif self._history is not None:
-            if type(self._node) is not AccumulateGrad:
-                raise GradientError(
-                    "you can only change requires_grad flags of leaf variables. If you want to "
-                    "use a computed variable in a subgraph that doesn't require differentiation "
-                    "use var_no_grad = var.detach()."
-                )
-            self._node.enabled = False
-            self._node = None
+        self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return self.
@@ -234,7 +234,15 @@ class Tensor(ArrayProtocols):
             )
         self._check()
         if not requires_grad:
-            self.requires_grad = False
+            if self._history is not None:
+                if type(self._node) is not AccumulateGrad:
+                    raise GradientError(
+                        "you can only change requires_grad flags of leaf variables. If you want to "
+                        "use a computed variable in a subgraph that doesn't require "
+                        "differentiation use var_no_grad = var.detach()."
+                    )
+                self._node.enabled = False
+                self._node = None
         elif self._node is None or self._history is None:
             if not self._elem.floating:
                 raise GradientError(
@@ -344,7 +352,7 @@ class Tensor(ArrayProtocols):
         library = self._elem.library
         if not library.mutable and not isinstance(value._array, Layer):
             # raises for a tracer from inside a trace
-            library.take_ownership(library.xp, value._array, self._innermost())
+            library.take_ownership(library.xp, value._array, innermost(self))
         self._own_cell().grad = value
 
     @grad.deleter
@@ -460,10 +468,7 @@ class Tensor(ArrayProtocols):
         return copied if self._history is None else copied.requires_grad_()
 
     def _movable(self) -> None:
-        """Raise if it belongs to a transformation and is not a constant there.
-
-        A copy that is not made by operations would lose the derivative.
-        """
+        """Raise if a transformation differentiates it: only operations copy the derivative, too."""
         if self._elem.run is not None and self._history is not None:
             raise RuntimeError(
                 f"a Tensor that the transformation {self._elem.run.name!r} differentiates can "
@@ -518,10 +523,7 @@ class View(Tensor):
         raise NotImplementedError
 
     def _again(self, base: Any, step: Step) -> View:
-        """Another view of this value, with another base and step.
-
-        It is brought up to date at its next use.
-        """
+        """Another view of this value, with another base and step; its next use renews it."""
         t = View._make(self._array, base, step)
         t._seen = -1
         return t
@@ -534,10 +536,7 @@ class View(Tensor):
 
 
 class Data(View):
-    """`x.data` of a library with immutable arrays.
-
-    Writes to it reach x without changing its version.
-    """
+    """`x.data` of a library with immutable arrays. Writes reach x without changing its version."""
 
     __slots__ = ("_writes",)
     _quiet = True
@@ -611,10 +610,7 @@ def constant(x: Any) -> Any:
 
 
 def element_of(x: Any) -> Element:
-    """The Element of an array, or of the raw arrays inside a layer.
-
-    Raises TypeError for anything else.
-    """
+    """The Element of an array, or of the raw arrays inside a layer. Raises TypeError for others."""
     if isinstance(x, Layer):
         elem: Element = x._elem.base
         return elem
@@ -629,10 +625,7 @@ def element_of(x: Any) -> Element:
 
 
 def checked(t: Tensor) -> Tensor:
-    """Return `t`, a new Tensor.
-
-    Raises TypeError if Tensors cannot hold its dtype.
-    """
+    """Return `t`, a new Tensor. Raises TypeError if Tensors cannot hold its dtype."""
     if t._elem.refusal is not None:
         raise TypeError(t._elem.refusal)
     return t
@@ -669,10 +662,15 @@ def wrap_at(like: Tensor, x: Any) -> Tensor:
     return wrap(x) if elem.run is None else wrap_in(elem.run, elem.level, x)
 
 
+def wrapped(like: Tensor, x: Any) -> Any:
+    """A layer of the level of `like` or a higher one; anything else is wrapped, see `wrap_at`."""
+    return x if isinstance(x, Layer) and x._level >= like._elem.level else wrap_at(like, x)
+
+
 def wrap_new(x: Any) -> Tensor:
     """A constant Tensor around `x` at the level of the innermost transformation, or the base."""
-    if len(modules) != imported.seen[0]:
-        imported.register_clients()
+    if len(modules) != seen[0]:
+        register_clients()
     run = level.running()
     if isinstance(x, Layer):
         if x._level > (1 if run is None else run.tensor_level):

@@ -12,7 +12,7 @@ from ..core.level import Layer
 from ..core.tensor import strip
 from ..errors import GradientError
 from ..layers.constants import Constants
-from ..tracebacks import blamed, entry, fold
+from ..tracebacks import blamed, entry
 from .definition import ctx_class
 from .function import apply_function
 from .rules import JvpDefinition, RuleDefinition, VjpDefinition
@@ -85,11 +85,8 @@ class CustomFunction(Generic[P, R]):
             result = tree.built(call.output, outs)
             return result
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, self.name, args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, self.name, args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in order, defaults included, so that a rule knows how many there are."""

@@ -33,7 +33,7 @@ from ..core.tensor import Tensor, wrap, wrap_at
 from ..errors import GradientError
 from ..layers.value_layer import ValueLayer
 from ..observe import FUNCTION
-from ..tracebacks import blamed, fold
+from ..tracebacks import blamed
 from .batch import under_batch
 from .definition import Applied, call_forward, new_ctx_class, no_setup, no_vmap
 from .dual import require_setup, under_dual
@@ -200,11 +200,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             )
             return output
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, f"{cls.__name__}.apply", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, f"{cls.__name__}.apply", args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
 
 class InplaceFunction(Function):

@@ -17,13 +17,12 @@ from functools import partial
 from typing import Any
 
 from .. import observe
-from ..backward.run import current
 from ..core import grad_mode, graph
 from ..core.aliasing import Location
 from ..core.element import Element, Library, is_array, mixed
 from ..core.graph import CustomNode, Node, NodeHooks, RemovableHandle
 from ..core.level import BASE, Layer, Switch, Transformation, as_guest
-from ..core.passes import Pass
+from ..core.passes import Pass, current
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
 from ..dispatch.conform import conform_gradient
@@ -65,7 +64,7 @@ class Slot:
         if keeper is not None:
             self.saved = saved.packed(keeper, name, t)
         else:
-            self.saved = saved.handle(None, name, t._array, t._cell)
+            self.saved = saved.Saved(None, name, t._array, t._cell)
             old_values.noted(self.saved)
 
     def unpack(self, ctx: BackwardCFunction) -> Tensor:

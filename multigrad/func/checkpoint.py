@@ -19,13 +19,13 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from .. import observe, tree
-from ..backward import run as backward
 from ..core import grad_mode, level
 from ..core.aliasing import climb
 from ..core.element import SCALARS, is_array
 from ..core.graph import changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.nested import put_together
+from ..core.passes import current, enter_pass
 from ..core.tensor import Tensor, View, element_of
 from ..errors import GradientError
 from ..memory import old_values, saved
@@ -258,7 +258,7 @@ class _Call(saved.Keeper):
 
     def pack(self, name: str, value: Any, cell: list[int], t: Tensor | None) -> saved.Saved:
         number = len(self.handles)
-        x = saved.handle(self, name, number, cell)
+        x = saved.Saved(self, name, number, cell)
         if self.latest is not None:
             self.latest[number] = value
         self.handles.append(ref(x))
@@ -273,7 +273,7 @@ class _Call(saved.Keeper):
         number: int = x.data
         if self.latest is not None and number in self.latest:
             return self.latest[number]
-        p = backward.current.get()
+        p = current.get()
         if p is None:  # a saved value is read outside of a pass
             return self._again({number})[number]
         if not hasattr(p, "found"):
@@ -316,7 +316,7 @@ def _older(values: Sequence[Any], start: int) -> Iterator[Layer]:
 
 def _forget() -> None:
     """Remove the pass, the hooks and the observers of the call from its copied context."""
-    backward.forget_pass()
+    enter_pass(None)
     observe.put(())
 
 
@@ -394,7 +394,7 @@ class _Second(saved.Keeper):
             self.cells.append((cell, tick(), number))
         if number == self.last:
             raise _Enough
-        return saved.handle(self, name, value, cell)
+        return saved.Saved(self, name, value, cell)
 
 
 _CONSTANT = (

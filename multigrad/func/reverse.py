@@ -28,7 +28,7 @@ from ..layers.transforming import (
     returned,
     value_at,
 )
-from ..tracebacks import blamed, entry, fold, result_of
+from ..tracebacks import blamed, entry, result_of
 
 Function = Callable[..., Any]
 
@@ -155,11 +155,8 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
             value, grads = both(*args, **kwargs)
             return (grads, value[1]) if has_aux else grads
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "grad(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, "grad(f)", args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     return gradient
 

@@ -15,7 +15,7 @@ from ..layers.batched import Batched
 from ..layers.constants import Constants
 from ..layers.transforming import namespace, returned
 from ..observe import passed
-from ..tracebacks import blamed, entry, fold
+from ..tracebacks import blamed, entry
 from .reverse import Function, check_function
 from .variables import P, R
 
@@ -84,11 +84,8 @@ def vmap(
                 parts.append(_run(function, args, kwargs, part, n, *options))
             return _joined(parts, out_axes, raw)
         except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "vmap(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
+            error = blamed(error, "vmap(f)", args, kwargs)
+            raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
     return mapped
 

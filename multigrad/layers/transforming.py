@@ -180,7 +180,7 @@ def released(t: Any, run: Transformation) -> Any:
 def _copied(x: Any) -> Any:
     """A copy of a raw array, or `x` itself if it is immutable."""
     library = element_of(x).library
-    if not library.mutable or isinstance(x, library.fixed):
+    if isinstance(x, library.fixed):
         return x
     return library.xp.asarray(x, copy=True)
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import locks
 from ..core.aliasing import Location, last_change, note_write
 from ..core.graph import AccumulateGrad, GradCell, Node
 from ..core.level import Layer
+from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap_at
 from ..errors import GradientError, kind
 from .old_values import before_write
 from .views import keepable, unwritable, write, written
 
-if TYPE_CHECKING:
-    from ..core.passes import Pass
-
 _accumulating = locks.new_lock()
 
 
 def widened(node: Node, total: Any, narrow: dict[Node, Any]) -> Any:
-    """The gradient that a node has received so far, in the dtype for sums.
-
-    In float16, 2048 + 1 is 2048: many small gradients would be lost.
-    """
+    """A gradient received so far, in the dtype for sums: in float16, 2048 + 1 is 2048."""
     elem = element_of(total)
     if elem.wide is None:
         return total
@@ -63,8 +58,16 @@ def _accumulated(cell: GradCell, leaf: Tensor, box: list[Any], plain: bool) -> b
     total: Any
     if plain and before is None:
         library = leaf._elem.library
-        total = _plain(library.take_ownership(library.xp, box.pop(), leaf._array), leaf)
-        box.append(total._array)
+        array = library.take_ownership(library.xp, box.pop(), leaf._array)
+        # sums of arrays in another byte order have the machine's
+        if array.dtype != leaf._elem.dtype:
+            array = library.xp.astype(array, leaf._elem.dtype)
+        total = object.__new__(Tensor)
+        total._array = array
+        total._elem = leaf._elem
+        total._cell = []
+        total._node = None
+        box.append(array)
     elif plain and before is not None and before._elem.run is None:
         _add_in_place(before, box[0])
         return True
@@ -93,18 +96,6 @@ def outer_leaf(g: Layer) -> str:
         f"backward() cannot accumulate a gradient that is a {kind(g)} of a running transformation; "
         "use multigrad.autograd.grad"
     )
-
-
-def _plain(array: Any, leaf: Tensor) -> Tensor:
-    elem = leaf._elem
-    if array.dtype != elem.dtype:  # sums of arrays in another byte order have the machine's
-        array = elem.library.xp.astype(array, elem.dtype)
-    t = object.__new__(Tensor)
-    t._array = array
-    t._elem = elem
-    t._cell = []
-    t._node = None
-    return t
 
 
 def _add_in_place(before: Tensor, g: Any) -> None:

@@ -16,6 +16,7 @@ drop the gradient, so such a library gets a differentiable copy of a leaf as wel
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from ..core.aliasing import climb
@@ -82,38 +83,21 @@ def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
 
 def _chain(x: Any) -> list[Any]:
     """A layer and its chain of bases, up to the root of the memory or to one of several views."""
-    line = climb(x)
-    return line[
-        : next(
-            (
-                i
-                for i, y in enumerate(line[:-1])
-                if y._view[1] is not None and y._view[1].outputs != ()
-            ),
-            len(line) - 1,
-        )
-        + 1
-    ]
+    return _up_to(climb(x), lambda y: views.is_part(y) and y._view[1].outputs != ())
+
+
+def _up_to(chain: list[Any], ends: Callable[[Any], bool]) -> list[Any]:
+    """The beginning of a chain, with the first object for which `ends` holds."""
+    return chain[: next((i for i, x in enumerate(chain, 1) if ends(x)), len(chain))]
 
 
 def _is_leaf(x: Tensor) -> bool:
-    """Whether the copy is a leaf.
-
-    It is for constants and leaves, except leaves that a transformation differentiates with respect
-    to.
-    """
-    if x._node is None:
-        return True
-    return type(x._node) is AccumulateGrad and not (
-        x._run is not None and any(x._node is node for node in x._run.inputs)
-    )
+    """Whether the copy is a leaf: of a constant, or a leaf that is no argument of a run."""
+    return x._node is None or (type(x._node) is AccumulateGrad and not views.is_argument(x))
 
 
 def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
-    """A copy of the memory of `x`.
-
-    It is differentiable if the object to copy, which may be a view of `x`, is recorded.
-    """
+    """A copy of the memory of `x`; `recorded`: the object to copy has a history."""
     array = x._array
     if not isinstance(x, Tensor) or (isinstance(array, Layer) and recorded and x._node is not None):
         return x.clone()
@@ -121,7 +105,7 @@ def _whole(x: Any, memo: dict[Any, Any], recorded: bool) -> Any:
         return wrap_at(x, copy.deepcopy(array, memo))
     library = x._elem.library
     # with `x.data`, or with the raw array in the same container
-    shared = library.mutable and not isinstance(array, library.fixed)
+    shared = not isinstance(array, library.fixed)
     if shared and id(array) in memo:
         return wrap_at(x, memo[id(array)])
     out = (
@@ -149,16 +133,8 @@ def _part(x: Any, base: Any) -> Any:
 
 
 def _history(chain: list[Any]) -> list[Any]:
-    """The part of a chain that shares a history.
-
-    It ends at a leaf, or at an object that is not a view or was detached.
-    """
-    shared = []
-    for x in chain:
-        shared.append(x)
-        if not views.is_part(x) or type(x._node) is AccumulateGrad:
-            break
-    return shared
+    """The part of a chain that shares a history, up to a leaf or what is no part of its base."""
+    return _up_to(chain, lambda x: not views.is_part(x) or type(x._node) is AccumulateGrad)
 
 
 def _record(chain: list[Any], copies: Copies) -> None:

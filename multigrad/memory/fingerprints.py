@@ -36,10 +36,7 @@ class Fingerprint(NamedTuple):
 
 
 def take(node: Node, operands: tuple[Any, ...]) -> bool:
-    """Note the fingerprints of the raw arrays that `node` has saved. Returns whether there are any.
-
-    Arrays of a library that cannot write have none.
-    """
+    """Note fingerprints of the raw arrays that `node` saved and that can be written; if any."""
     if all(isinstance(x, Tensor) and x._elem.run is None for x in operands):
         return False
     saved = stored(node)
@@ -53,10 +50,7 @@ def take(node: Node, operands: tuple[Any, ...]) -> bool:
 
 
 def modified(node: Node) -> str:
-    """Describe the first array that was modified since; "" if none was.
-
-    What a version cell tells is left to the pass, which raises.
-    """
+    """Describe the first array modified since; "" if there is none, or the pass will raise."""
     prints: list[Fingerprint] = getattr(node, "noted", {}).get(NOTE, [])
     saved: Any = stored(node) if prints else None
     for place, part, before in prints if saved is not None else ():
@@ -88,7 +82,7 @@ def _raw(
             if not hasattr(x, "dtype") or isinstance(x, Layer) or not _is_raw(operand):
                 continue
             library = library_of(x)
-            if library is not None and library.mutable and not isinstance(x, library.fixed):
+            if library is not None and not isinstance(x, library.fixed):
                 yield i, part, x, library
 
 

@@ -9,9 +9,8 @@ a write through a view affects other views.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from .. import observe
@@ -38,39 +37,25 @@ from .views import (
     written,
 )
 
+Direct = Callable[..., Any] | None
+
 
 def in_place(
-    op: Op,
-    function: Callable[..., Any],
-    t: Tensor,
-    others: tuple[Any, ...],
-    direct: Callable[..., Any] | None = None,
-    named: Mapping[str, Any] = MappingProxyType({}),
+    op: Op, function: Callable[..., Any], direct: Direct, t: Tensor, /, *others: Any, **named: Any
 ) -> Any:
     """Carry out `t = function(t, *others, **named)` in the memory of `t`.
 
     direct  `direct(array, *others)` does the same on a raw mutable array
-    named   operands that the function gets by keyword
     """
     mode = gate.get()
     if mode is True or (mode.watch.body is None and not mode.watch.of(WRITE)):
-        return _in_place(op, function, t, others, direct, named)
-    return observe.write(
-        op,
-        f"{op.name}_",
-        (t, *others),
-        named,
-        lambda t, *others, **named: _in_place(op, function, t, others, direct, named),
-    )
+        return _in_place(op, function, direct, t, *others, **named)
+    carried_out = partial(_in_place, op, function, direct)
+    return observe.write(op, f"{op.name}_", (t, *others), named, carried_out)
 
 
 def _in_place(
-    op: Op,
-    function: Callable[..., Any],
-    t: Tensor,
-    others: tuple[Any, ...],
-    direct: Callable[..., Any] | None,
-    named: Mapping[str, Any],
+    op: Op, function: Callable[..., Any], direct: Direct, t: Tensor, /, *others: Any, **named: Any
 ) -> Any:
     if op.operator and not all(accepts(x) and x is not None for x in others):
         return NotImplemented
@@ -120,10 +105,7 @@ def directly(t: Tensor, other: Tensor, direct: Callable[..., Any]) -> Tensor | N
 
 
 def _direct_operands(t: Tensor, others: tuple[Any, ...]) -> list[Any] | None:
-    """The raw operands, if they may change a mutable array directly.
-
-    They must be Python scalars or have the same element type.
-    """
+    """The raw operands, if each is a Python scalar or of the same element type; else None."""
     arrays = []
     for x in others:
         if type(x) is Tensor or type(x) is View:
@@ -166,27 +148,21 @@ def store(t: Tensor, place: Location, result: Any, recording: bool, name: str) -
             keep_old(node, t._cell, Copies())
     make_room(t, place)
     t._put(write(t, place, place.part, t._array, value._array, name))
-    if not recording:
+    node = value._node if recording and value is not t else None
+    if recording and is_part(t):
         written(t, place)
-    elif is_part(t):
-        _store_view(t, place, value)
-    elif value._node is not None and value is not t:
+        if node is not None:
+            _saved_there(node, value, t)
+            node.seq = tick()
+        if value._node is not None or place.owner._node is not None:
+            rebase(t, value, place)
+    elif node is not None:
         _take_over(t, place, value)
     else:
-        if value is not t:
+        if recording and value is not t:
             # the result of an operation without a gradient, as floor_divide, is a constant
             t._node = None
         written(t, place)
-
-
-def _store_view(t: Tensor, place: Location, value: Tensor) -> None:
-    written(t, place)
-    node = value._node
-    if node is not None and value is not t:
-        _saved_there(node, value, t)
-        node.seq = tick()
-    if node is not None or place.owner._node is not None:
-        rebase(t, value, place)
 
 
 def touch(t: Tensor, value: Tensor) -> None:
@@ -278,10 +254,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
 
 
 def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
-    """Assign to the array of the library.
-
-    Returns whether it succeeded. The checked ways handle other cases, and explain errors.
-    """
+    """Assign to the array of the library. Returns False if that fails; others explain it."""
     raw = raw_key(value)
     library = t._elem.library
     if hasattr(raw, "dtype") and element_of(raw).library is not library:
@@ -294,10 +267,7 @@ def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
 
 
 def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
-    """Write to the view `t[key]`.
-
-    Returns False if the value does not fit; the library then explains the error.
-    """
+    """Write to the view `t[key]`. Returns False if the value does not fit; others explain it."""
     x = t._array
     try:
         shown = (
@@ -317,10 +287,7 @@ def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bo
 
 
 def _assign_items(op: Op, t: Tensor, place: Location, key: Any, value: Any) -> bool:
-    """Write to the elements that index arrays select, in memory, and record `setitem`.
-
-    Returns whether the library can do that.
-    """
+    """Write to elements that index arrays select, and record it. Returns False if it fails."""
     try:
         before = wrap_at(t, t._array) if _is_overwritten(t, key, value) else t
         result = apply_tensor(op, (before, key, value), t, _assign)
@@ -337,25 +304,19 @@ def _is_overwritten(t: Tensor, key: Any, value: Any) -> bool:
     where they would give nan.
     """
     mask = raw_key(key)
-    if not (
-        isinstance(value, Tensor)
-        and value._node is not None
-        and value._level == t._level
-        and hasattr(mask, "dtype")
-    ):
-        return False
     if (
-        isinstance(mask, Layer)
+        not isinstance(value, Tensor)
+        or value._node is None
+        or value._level != t._level
+        or not hasattr(mask, "dtype")
+        or isinstance(mask, Layer)
         or isinstance(t._array, Layer)
         or tuple(mask.shape) != tuple(t.shape)
         or not element_of(mask).bool
     ):
         return False
-    library = t._elem.library
-    xp, truth = (
-        library.xp,
-        library.backend.kernel("concrete_bool"),
-    )  # None if values are not known
+    xp, truth = t._elem.library.xp, t._elem.library.backend.kernel("concrete_bool")
+    # None if values are not known
     return truth(xp, xp.all(mask)) is True and truth(xp, xp.all(xp.isfinite(t._array))) is False
 
 
@@ -365,10 +326,7 @@ def _assign(x: Any, key: Any, value: Any) -> Any:
 
 
 def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[int]]:
-    """A value for a part of `t`, in its dtype and shape, with its node and its version cell.
-
-    Raises if it does not fit.
-    """
+    """A value in dtype and shape of a part of `t`, with node and cell; raises if it cannot be."""
     elem = t._elem
     library = elem.library
     shape = tuple(shown.shape)

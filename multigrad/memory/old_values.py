@@ -33,10 +33,7 @@ def before_write(cell: list[int]) -> None:
 
 
 def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
-    """Let a node keep copies of the saved arrays that have this version cell.
-
-    Later writes do not affect the versions of the copies.
-    """
+    """Let a node keep copies of saved arrays with this version cell; their versions then stay."""
     while not _keeps_old(node, cell, copied):
         pass
 
@@ -106,7 +103,7 @@ class Copies:
         if type(value) in SCALARS:
             return value
         library = element_of(value).library
-        if not library.mutable or isinstance(value, library.fixed):
+        if isinstance(value, library.fixed):
             return value
         return library.xp.asarray(value, copy=True)
 
@@ -140,9 +137,7 @@ class OldValues(Keeper):
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if node.cells is not None and not node.exchanged:
-            self.fresh.append(ref(node))
-            if len(self.fresh) > self._few:
-                self._forget()
+            self.note(node)
 
     recorded_alone = recorded
 

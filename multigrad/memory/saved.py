@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -23,12 +24,10 @@ from ..core.graph import (
     Node,
     OutputInfo,
     changed_after,
-    edge,
+    describe,
     extra,
     flat_cells,
     modified,
-    origin,
-    shown,
     written_after,
 )
 from ..core.level import Layer, innermost
@@ -80,7 +79,7 @@ def check_versions(node: Node) -> None:
         # the program may have it, too, such as an argument of vjp that is a Tensor
         gone = written_after if x._elem.run is None else changed_after
         if x._cell and gone(x._cell, seq):
-            raise modified(shown(node.library, x), x._cell, seq)
+            raise modified(describe(node.library, x, None), x._cell, seq)
 
 
 def _layers(saved: Any) -> Iterator[Layer]:
@@ -92,10 +91,7 @@ def _layers(saved: Any) -> Iterator[Layer]:
 
 
 def _described(node: Node, cell: list[int]) -> str:
-    """Describe the array of this cell, as in `[numpy float64 [3]], which is output 0 of Add,`.
-
-    The description is "" if keepers have it.
-    """
+    """Describe the array of this cell, as `describe` does; "" if keepers have it."""
     saved, arrays, cells = stored(node), _arrays(node.rule), tracked(node)
     for (i, _, source), nested in zip(arrays, cells, strict=False):
         value = saved[i]
@@ -103,8 +99,7 @@ def _described(node: Node, cell: list[int]) -> str:
             continue
         if not hasattr(value, "shape"):
             return f"an array saved by {node.name()}"
-        parent = _history(node, *source)
-        return shown(node.library, value) + ("" if parent is None else origin(*edge(parent)))
+        return describe(node.library, value, _history(node, *source))
     keys = any(c is cell for nested in cells[len(arrays) :] for c in flat_cells(nested))
     return f"an index array of {node.name()}" if keys else ""
 
@@ -120,6 +115,7 @@ def _is_on(value: Any, cells: Any, cell: list[int]) -> bool:
 # Handles
 
 
+@dataclass(eq=False, repr=False, slots=True, weakref_slot=True)
 class Saved:
     """A value that was saved for a backward pass.
 
@@ -135,13 +131,12 @@ class Saved:
     seq     the time of the last write before it was saved, if it is kept unchanged
     """
 
-    __slots__ = ("__weakref__", "cell", "data", "keeper", "name", "seq", "shell")
     keeper: Any
     name: str
     data: Any
     cell: list[int]
-    shell: NestedLayer | None
-    seq: int
+    shell: NestedLayer | None = None
+    seq: int = field(init=False)
 
     @property
     def parts(self) -> Sequence[Saved]:
@@ -173,19 +168,6 @@ class Saved:
             self.cell = []
 
 
-def handle(
-    keeper: Keeper | None, name: str, data: Any, cell: list[int], shell: NestedLayer | None = None
-) -> Saved:
-    """A handle with this state. A call of the class with these arguments would take longer."""
-    x: Saved = _new(Saved)
-    x.keeper = keeper
-    x.name = name
-    x.data = data
-    x.cell = cell
-    x.shell = shell
-    return x
-
-
 def packed(keeper: Keeper | None, name: str, t: Tensor) -> Saved:
     """Let a keeper have the value of a Tensor."""
     return packed_raw(keeper, name, t._array, t._cell, t if t._elem.run is None else None)
@@ -200,13 +182,13 @@ def packed_raw(
     """
     if not isinstance(value, Layer):
         if keeper is None:
-            return handle(None, name, value, cell)
+            return Saved(None, name, value, cell)
         return keeper.pack(name, value, cell, t)
     arrays: list[Any] = []
     cells: list[list[int]] = []
     shell = taken_apart(value, arrays, cells, cell)
     parts = [packed_raw(keeper, name, x, c) for x, c in zip(arrays, cells, strict=True)]
-    return handle(keeper, name, parts, cell, shell)
+    return Saved(keeper, name, parts, cell, shell)
 
 
 # Keepers
@@ -332,10 +314,7 @@ def _arrays(rule: Pullback) -> tuple[tuple[int, int, Any], ...]:
 
 
 class HookPair(Keeper):
-    """A user's pair of hooks.
-
-    For each array it keeps the return value of pack_hook, and the library of the array.
-    """
+    """A user's pair of hooks. It keeps what pack_hook returns, and the library of the array."""
 
     __slots__ = ("hooks",)
 
@@ -407,7 +386,7 @@ class HookPair(Keeper):
         # a Tensor of the user may get a node in an in-place operation
         if data is t and not own:
             data = t.data
-        return handle(self, "", (data, t._elem.library), t._cell)
+        return Saved(self, "", (data, t._elem.library), t._cell)
 
 
 def enter(keeper: Keeper) -> None:
@@ -417,10 +396,7 @@ def enter(keeper: Keeper) -> None:
 
 
 def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return `function(*args, **kwargs)`, called with `keeper` entered.
-
-    The former state is restored, also after an interrupt.
-    """
+    """Return `function(*args, **kwargs)`, called with `keeper` entered, and restore the state."""
     _refuse_if_disabled()
     before = gate.get()
     ours = watched(before, (*watching(before), keeper))
@@ -437,10 +413,7 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
 
 
 def forbid(message: str | None) -> None:
-    """Refuse hooks that are entered in this context from now on, with this message.
-
-    None allows them.
-    """
+    """Refuse hooks that are entered from now on, with this message; None allows them."""
     observe.put_back(disabled, message)
 
 
@@ -492,10 +465,7 @@ _through_keepers = property(_unpacked, slot.__set__)
 
 
 class KeptNode(HookedNode):
-    """A node that has handles in place of saved arrays.
-
-    They are unpacked each time that `saved` is read.
-    """
+    """A node with handles in place of saved arrays; reading `saved` unpacks them."""
 
     __slots__ = ()
     exchanged = True

@@ -138,10 +138,7 @@ def _is_part(t: Any, key: Any) -> bool:
 
 
 def _refusal(t: Any) -> str | None:
-    """The reason why the history of a view cannot follow a write, from how the view was made.
-
-    It is a message with a placeholder for the written object.
-    """
+    """Why the history of a view cannot follow a write; a message with a placeholder."""
     _, op, _, output, recorded = t._view
     if recorded is None:
         return CUSTOM.format(output=_output(t, op, 0))
@@ -279,16 +276,9 @@ def _replace(root: Any, part: Part, value: Any, name: str) -> Any:
     if part:
         inner = (root._array, value, part)
         layered = isinstance(root._array, Layer) or isinstance(value, Layer)
-        new = (
-            general(OPS["copy_slices"], inner)
-            if layered
-            else run_raw(OPS["copy_slices"], inner, library)
-        )
-    if (
-        library.mutable
-        and not isinstance(root._array, library.fixed)
-        and not isinstance(new, Layer)
-    ):
+        op = OPS["copy_slices"]
+        new = general(op, inner) if layered else run_raw(op, inner, library)
+    if not isinstance(root._array, library.fixed) and not isinstance(new, Layer):
         try:  # if the target is a copy, a scalar of the library, or read-only
             root._array = library.write(library.xp, root._array, new)
         except ValueError as error:
@@ -317,10 +307,7 @@ def keepable(holder: Tensor, value: Any) -> None:
 
 
 def unwritable(t: Any, name: str, error: ValueError) -> RuntimeError:
-    """The error if the library refuses to write to the array of `t`.
-
-    One element is shown at many places, or the memory is read-only.
-    """
+    """The error if the library refuses a write: to repeated elements, or read-only memory."""
     strides = getattr(t._array, "strides", None) or ()
     if any(step == 0 and n > 1 for step, n in zip(strides, t.shape, strict=False)):
         return RuntimeError(f"{name}: {REFERS}")
@@ -350,10 +337,8 @@ def make_room(t: Any, place: Location, value: Any = None) -> None:
     holders = line
     if type(value) is View and value._cell is t._cell:
         holders = [x for x in climb(value) if not any(x is y for y in line)] + line
-    if (
-        library.unshared(library.xp, [x._array for x in holders])
-        or not library.mutable
-        or isinstance(root._array, library.fixed)
+    if library.unshared(library.xp, [x._array for x in holders]) or isinstance(
+        root._array, library.fixed
     ):
         return
     # before the memory moves: an interrupt in between leaves views that are renewed in vain
@@ -387,10 +372,7 @@ def written(t: Any, place: Location | None = None, seen: bool = True) -> None:
 
 
 def rebase(t: Any, value: Tensor, place: Location | None = None) -> None:
-    """Record that the view `t` was given the value of `value`.
-
-    Its own node is made again at its next use.
-    """
+    """Record that the view `t` was given `value`. Its node is made again at its next use."""
     place = place or Location(t)
     record(place, place.owner_part, value, value._array, value._node, value._cell)
     t._seen = -1
@@ -411,15 +393,9 @@ def record(
     with _replacing:
         old = owner._node
         needs = old is not None, node is not None
-        dispatch.attach(
-            op,
-            needs,
-            (owner._array, array, own),
-            (old, node, None),
-            (owner._cell, cell, None),
-            owner._array,
-            [owner],
-        )
+        inner, edges = (owner._array, array, own), (old, node, None)
+        cells = owner._cell, cell, None
+        dispatch.attach(op, needs, inner, edges, cells, owner._array, [owner])
     if type(old) is not Node:
         move_retained(old, owner._node)
     observe.node(owner._node, (owner, value, own), owner)
@@ -480,25 +456,16 @@ def record_view(t: Any) -> None:
         t._node = None
         return
     old = t._node
-    inner, rest = (base._array, *args), (None,) * len(args)
-    dispatch.attach(
-        op,
-        dispatch.needs_of(op, (base._node, *rest)),
-        inner,
-        (base._node, *rest),
-        (base._cell, *rest),
-        t._array,
-        [t],
-    )
+    rest = (None,) * len(args)
+    edges, cells = (base._node, *rest), (base._cell, *rest)
+    needs = dispatch.needs_of(op, edges)
+    dispatch.attach(op, needs, (base._array, *args), edges, cells, t._array, [t])
     move_retained(old, t._node)
     observe.node(t._node, (base, *args), t)
 
 
 def same_place(value: Any, t: Tensor, key: Any) -> bool:
-    """Whether `value` in `t[key] = value` is a view of that same place.
-
-    Python makes this assignment at the end of `t[key] += other`.
-    """
+    """Whether `value` in `t[key] = value` is that view itself, as Python writes it after `+=`."""
     base, op, args, _, recorded = value._view
     if base is not t or op is None or op.name != "getitem" or not recorded:
         return False
@@ -511,10 +478,7 @@ def same_place(value: Any, t: Tensor, key: Any) -> bool:
 
 
 def same_view(value: Any, part: Any) -> bool:
-    """Whether `value` shows the same elements as the view `part`, made in the same way.
-
-    Then writing it there would change nothing.
-    """
+    """Whether `value` was made as the view `part` was, so that writing it changes nothing."""
     mine, other = getattr(value, "_view", None), part._view
     if (
         mine is None

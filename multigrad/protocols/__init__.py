@@ -21,7 +21,7 @@ from ..dispatch import wider
 from ..plugins.discovery import is_known
 from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
-from ..tracebacks import blamed, fold
+from ..tracebacks import blamed
 
 _calls: dict[Any, Callable[..., Any]] = {}
 """For each ufunc, the function of its counterpart, in the form in which operators call it."""
@@ -41,11 +41,8 @@ def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: A
                     return result
         return import_module(".ufuncs", __name__).run(self, ufunc, method, inputs, kwargs)
     except Exception as error:
-        theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        instead = blamed(error, theirs, ufunc, inputs, kwargs)
-        if instead is not None:
-            raise instead from error
-        raise
+        error = blamed(error, ufunc, inputs, kwargs)
+        raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
 
 def array_function(
@@ -69,11 +66,8 @@ def array_function(
             return counterpart(*args, **kwargs)
         return import_module(".functions", __name__).run(self, function, counterpart, args, kwargs)
     except Exception as error:
-        theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-        instead = blamed(error, theirs, function, args, kwargs)
-        if instead is not None:
-            raise instead from error
-        raise
+        error = blamed(error, function, args, kwargs)
+        raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
 
 
 @cache

@@ -17,7 +17,7 @@ from conftest import values
 
 import multigrad as mg
 from multigrad import clients, func
-from multigrad.core import imported
+from multigrad.core import tensor
 from multigrad.errors import GradientError
 
 DETACH = r"requires grad.* detach\(\)|\.detach\(\)"
@@ -130,12 +130,12 @@ def test_a_library_that_is_being_imported_is_told_later(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "multigrad.clients.a_client", mine)
     monkeypatch.setitem(sys.modules, "a_client.place", place)
     mg.asarray([1.0])
-    assert not told and imported.seen == [-1]  # the next Tensor looks again
+    assert not told and tensor.seen == [-1]  # the next Tensor looks again
     place.__spec__ = None
     mg.asarray([1.0])
     mg.asarray([1.0])
     mg.register_clients()
-    assert told == [place] and imported.seen == [len(sys.modules)]
+    assert told == [place] and tensor.seen == [len(sys.modules)]
     clients._registered.discard("a_client.place")
 
 
@@ -152,7 +152,7 @@ def test_where_no_module_was_imported_a_new_tensor_looks_for_none(
 ) -> None:
     mg.asarray([1.0])
     monkeypatch.setattr(
-        imported, "register_clients", lambda: pytest.fail("it was looked for clients")
+        tensor, "register_clients", lambda: pytest.fail("it was looked for clients")
     )
     mg.asarray([1.0])
     mg.zeros(2)

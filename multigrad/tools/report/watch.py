@@ -12,9 +12,9 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from ... import observe
-from ...backward import run as backward
 from ...core.element import Library
 from ...core.graph import AccumulateGrad, Node, notes
+from ...core.passes import current
 from ...core.tensor import Tensor, wrap_at
 from ...observe import PASS, Call
 from ..graphs import provenance
@@ -156,7 +156,7 @@ class RunObserver(Recorder):
     # ----- Graphs -----
 
     def _passing(self, roots: Any, p: Any) -> None:
-        if backward.current.get() is None:
+        if current.get() is None:
             self.passes += 1
             if self._spent <= GRACE + SHARE * (perf_counter_ns() - self.start):
                 where = site(sys._getframe(1), skipped())
