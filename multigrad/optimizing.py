@@ -12,8 +12,6 @@ gaps.
 - x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x and -(-x) become x. So do changes of
   dtype, shape or order without effect.
 - x + -y becomes x - y, x - -y becomes x + y, and x + (-y) * z becomes x - y * z.
-- An operand of an elementwise operation is not broadcast if the other operand has the shape
-  already.
 
 Two outputs stay two values, since the caller may write to one of them.
 """
@@ -26,7 +24,7 @@ from dataclasses import replace
 from math import copysign, prod
 from typing import Any
 
-from .program import Call, Guard, Program, Ref, Write, is_on_numbers, refs
+from .program import Call, Guard, Program, Ref, Write, identity, is_on_numbers, refs
 from .registry import OPS
 
 LARGEST = 1 << 16
@@ -100,7 +98,6 @@ class _Pass:
             for n in (refs(step.args) if isinstance(step, Call) else (step.value,))
         )
         self.kinds: dict[Any, str] = {}
-        self.broadcast: set[int] = set()
         self.used.update(program.outputs)
         self.scalars: dict[int, Any] = {}
 
@@ -135,8 +132,6 @@ class _Pass:
                     return
             elif replacement is not None:
                 call = replacement
-        if self.broadcast:
-            call = self.unbroadcast(call)
         key = _key(call)
         earlier = self.earlier.get(key)
         if earlier is not None and self.rename(call.outs, earlier.outs):
@@ -147,8 +142,6 @@ class _Pass:
         op = call.op
         if op.outputs == ():
             self.calls[call.outs[0]] = call
-            if op.name == "broadcast_to":
-                self.broadcast.add(call.outs[0])
             if op.name in COPIES or (op.chapter == "elementwise" and not op.view):
                 self.dense.add(call.outs[0])
 
@@ -254,24 +247,6 @@ class _Pass:
             letter = self.kinds[dtype] = str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
         return letter
 
-    def unbroadcast(self, call: Call) -> Call:
-        """The call on its operands before they were broadcast to the shape of another operand."""
-        # pow may look at the value of an exponent without axes
-        if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":
-            return call
-        shape = self.specs[call.outs[0]].shape
-        for x, other in (call.args, call.args[::-1]):
-            if type(x) is not Ref or type(other) is not Ref or x.number not in self.broadcast:
-                continue
-            source, spec = self.calls[x.number].args[0], self.specs[other.number]
-            if (
-                spec.shape == shape
-                and other.number in self.dense
-                and self.specs[source.number].dtype == spec.dtype
-            ):
-                return replace(call, args=tuple([source if y is x else y for y in call.args]))
-        return call
-
 
 def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
     """The arguments of a call, with these values in the place of Refs."""
@@ -283,28 +258,12 @@ def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
 
 def _key(call: Call) -> Any:
     """The properties that two calls of the same result share; None if they cannot be compared."""
-    key = call.op, _frozen(call.args)
+    key = call.op, identity(call.args)
     try:
         hash(key)
     except TypeError:
         return None
     return key
-
-
-def _frozen(x: Any) -> Any:
-    """An argument in a form that can be compared.
-
-    1, 1.0 and True are different, and so are zeros of different signs. A value is represented by
-    its number.
-    """
-    kind = type(x)
-    if kind is Ref:
-        return x.number
-    if kind is tuple:
-        return tuple([_frozen(y) for y in x])
-    if kind in (int, float, complex, bool):
-        return kind, repr(x)
-    return (slice, _frozen((x.start, x.stop, x.step))) if kind is slice else x
 
 
 # ----- Rules: the Ref or the Call that replaces a call, or None -----

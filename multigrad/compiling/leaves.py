@@ -16,6 +16,7 @@ from .. import tree
 from ..core.element import Library, library_of
 from ..core.level import Layer, Standing
 from ..core.tensor import Tensor, View
+from ..program import identity
 from .recording import Aside
 
 NUMBERS = (int, float, complex)
@@ -159,21 +160,13 @@ class Unhashable(Exception):
 
 
 def static(x: Any) -> Any:
-    """A value as a part of a key.
-
-    0.0 and -0.0 differ, nan is equal to itself, and True differs from 1. The same holds inside of
-    tuples, frozensets and slices.
-    """
-    kind = type(x)
-    if kind is tuple or kind is frozenset:
-        return kind(map(static, x)), kind
-    if kind is slice:
-        return (static(x.start), static(x.stop), static(x.step)), kind
+    """A value as a part of a key."""
+    key = identity(x)
     try:
-        hash(x)
+        hash(key)
     except TypeError:
         raise Unhashable from None
-    return (repr(x), kind) if isinstance(x, (float, complex)) else (x, kind)
+    return key
 
 
 def is_static(x: Any, form: Any) -> bool:

@@ -9,7 +9,9 @@ of the function computes with these layers, so its gradients and batches are rec
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, TypeVar
 
 from .. import extend, tree
@@ -18,11 +20,11 @@ from ..core.level import Layer, Standing, outside, revived
 from ..core.tensor import Tensor, strip
 from ..dispatch.creation import default_library
 from ..dispatch.general import plain_scalars, run_raw, same_structure, with_dtype
+from ..errors import OWN
 from ..observe import gate
 from ..program import Call, Guard, Program, Ref, Spec, Write, on_numbers, refs
 from ..registry import OPS, Op
 from .arrays import elements_follow, equal, unshared
-from .lines import Lines
 from .numbers import RecordedNumber, dtype_beside, has_one_class, number_of
 from .recorded import Recorded, follow, refuse_captured
 
@@ -59,7 +61,6 @@ class Recording(extend.Transform):
         "guards",
         "immutable",
         "library",
-        "lines",
         "modes",
         "raw",
         "refused",
@@ -84,7 +85,6 @@ class Recording(extend.Transform):
         self.arguments: dict[int, Any] = {}
         self._elements: dict[Any, Element] = {}
         self._forms: dict[Any, Spec] = {}
-        self.lines = Lines()
         self._captured: dict[int, tuple[Any, int]] = {}
         self.unkept: str | None = None
         self.refused: TypeError | None = None
@@ -180,7 +180,7 @@ class Recording(extend.Transform):
             return x._plain()
         n = self._next(self._spec(array, library))
         args = Ref(x._number), dtype, None, None
-        self.steps.append(Call(OPS["asarray"], args, (n,), self.lines.here()))
+        self.steps.append(Call(OPS["asarray"], args, (n,), _line()))
         return self.layer(array, n, library)
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
@@ -196,7 +196,7 @@ class Recording(extend.Transform):
                 OPS[name],
                 tuple([Ref(x._number) if isinstance(x, RecordedNumber) else x for x in args]),
                 (n,),
-                self.lines.here(),
+                _line(),
             )
         )
         if name == "pow" and not has_one_class(*args):
@@ -235,7 +235,7 @@ class Recording(extend.Transform):
 
     def guard(self, value: int, kind: str, expected: Any) -> None:
         """Record the answer to a question about a value."""
-        self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
+        self.steps.append(Guard(value, kind, expected, _line(), self.guards))
         self.guards += 1
 
     # What the library itself returns
@@ -333,7 +333,7 @@ class Recording(extend.Transform):
             return out
         outs = (out,) if single else out
         numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in outs])
-        self.steps.append(Call(op, tuple(args), numbers, self.lines.here()))
+        self.steps.append(Call(op, tuple(args), numbers, _line()))
         if op.kind != "elementwise" and self._is_value_shaped(op, args):
             for n, x in zip(numbers, outs, strict=True):
                 if n >= 0:
@@ -428,10 +428,6 @@ class Recording(extend.Transform):
         constants = {n: x for n, x in self.constants.items() if n in used}
         return Program(tuple(self.arguments), constants, self.specs, steps, tuple(outputs))
 
-    def finish(self) -> None:
-        super().finish()
-        self.lines.forget()
-
     def forget(self) -> None:
         """Release the arrays, at the end of the recording.
 
@@ -439,7 +435,6 @@ class Recording(extend.Transform):
         as would the frames in the traceback of an error.
         """
         self.refused = None
-        self.lines.forget()
         self._elements.clear()
         self._captured.clear()
         self.arguments.clear()
@@ -447,6 +442,14 @@ class Recording(extend.Transform):
 
 def _no_modes(_: Any) -> Any:
     return None
+
+
+def _line() -> str:
+    """file:line of the innermost frame outside of multigrad; empty if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _has_no_axes(x: Any) -> bool:
