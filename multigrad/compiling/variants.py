@@ -289,7 +289,8 @@ class _Call:
             leaf = self.arguments.leaves[i]
             if layer.number != n and not isinstance(leaf, self.library.scalars):
                 layers[i] = layer
-        if layers and not may_write(self.arguments, list(layers), self.recording.captured()):
+        captured = [x for x, _ in self.recording.captured.values()]
+        if layers and not may_write(self.arguments, list(layers), captured):
             raise Aside
         return layers
 
