@@ -91,13 +91,11 @@ class _Pass:
         self.guards: set[Any] = set()
         self.calls: dict[int, Call] = {}
         self.dense: set[int] = set()
-        self.next = max(program.specs, default=-1) + 1
         self.used = Counter(
             n
             for step in program.steps
             for n in (refs(step.args) if isinstance(step, Call) else (step.value,))
         )
-        self.kinds: dict[Any, str] = {}
         self.used.update(program.outputs)
         self.scalars: dict[int, Any] = {}
 
@@ -132,12 +130,12 @@ class _Pass:
                     return
             elif replacement is not None:
                 call = replacement
-        key = _key(call)
-        earlier = self.earlier.get(key)
-        if earlier is not None and self.rename(call.outs, earlier.outs):
+        try:
+            earlier = self.earlier.setdefault((call.op, identity(call.args)), call)
+        except TypeError:  # an argument that cannot be hashed
+            earlier = call
+        if earlier is not call and self.rename(call.outs, earlier.outs):
             return
-        if key is not None:
-            self.earlier.setdefault(key, call)
         self.steps.append(call)
         op = call.op
         if op.outputs == ():
@@ -226,7 +224,7 @@ class _Pass:
         for i, factor in enumerate(call.args):
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
-                n, self.next = self.next, self.next + 1
+                n = max(self.specs) + 1
                 self.specs[n] = self.specs[x.number]
                 args = (y, call.args[1]) if i == 0 else (call.args[0], y)
                 self.steps.append(replace(call, args=args, outs=(n,)))
@@ -242,10 +240,7 @@ class _Pass:
         boolean.
         """
         dtype = self.specs[out].dtype
-        letter = self.kinds.get(dtype)
-        if letter is None:
-            letter = self.kinds[dtype] = str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
-        return letter
+        return str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
 
 
 def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
@@ -254,16 +249,6 @@ def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
         values.get(x.number, x) if type(x) is Ref else filled(x, values) if type(x) is tuple else x
         for x in args
     )
-
-
-def _key(call: Call) -> Any:
-    """The properties that two calls of the same result share; None if they cannot be compared."""
-    key = call.op, identity(call.args)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 # ----- Rules: the Ref or the Call that replaces a call, or None -----
