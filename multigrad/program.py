@@ -42,25 +42,6 @@ from typing import Any, cast
 
 from .registry import Op
 
-__all__ = [
-    "Call",
-    "Guard",
-    "Missed",
-    "Program",
-    "Ref",
-    "Spec",
-    "Torn",
-    "Write",
-    "carried_out",
-    "compatible",
-    "function_of",
-    "got",
-    "identity",
-    "is_on_numbers",
-    "refs",
-    "shared",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Ref:
@@ -249,7 +230,7 @@ def carried_out(xp: Any, program: Program, call: Call, args: tuple[Any, ...]) ->
     function = function_of(xp, program, call)
     if is_on_numbers(program, call):
         return function(*args)
-    bound = BoundArguments(call.op.signature, dict(zip(call.op.roles, args, strict=True)))  # type: ignore[arg-type]
+    bound = BoundArguments(call.op.signature, dict(zip(call.op.roles, args, strict=True)))
     return function(*bound.args, **bound.kwargs)
 
 

@@ -60,7 +60,7 @@ class _Text:
     def __init__(self, entry: Entry, variant: Variant) -> None:
         self.entry = entry
         self.variant = variant
-        self.library: Any = variant.result.library
+        self.library: Any = variant.library
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
             "entry": entry,
@@ -92,8 +92,7 @@ class _Text:
                 yield f"    l{i}[...] = outs[{place}]"
             elif self.entry.kinds[i].kind == TENSOR:
                 yield f"    note_write(l{i}._cell)"
-        result = self.variant.result
-        yield f"    return {self.result(result.structure, iter(result.places))}"
+        yield f"    return {self.result(self.variant.structure, iter(self.variant.places))}"
 
     # Arguments
 
@@ -207,7 +206,7 @@ class _Text:
             if what == "whole":
                 return f"{self.name('asarray', self.library.xp.asarray)}(outs[{x}])"
             if what == "out":
-                return f"wrapped(outs[{x}])" if self.variant.result.tensors else f"outs[{x}]"
+                return f"wrapped(outs[{x}])" if self.variant.tensors else f"outs[{x}]"
             return f"l{x}" if what == "argument" else self.name("static", x)
         if kind.cls is type(None):
             return "None"

@@ -105,7 +105,9 @@ class Compiled(Generic[P, R]):
         For each program it has the arguments, the operations with their lines in the user's code,
         the guards and the writes.
         """
-        return "\n".join(listing.text(self._name, *variant) for variant in self._variants())
+        return "\n".join(
+            line for variant in self._variants() for line in listing.lines(self._name, *variant)
+        )
 
     def memory(self) -> int:
         """Return the bytes that programs keep between calls.
@@ -265,7 +267,7 @@ class Compiled(Generic[P, R]):
         if reason is not None:
             self._put_aside(entry, reason)
             return result
-        library = variant.result.library
+        library = variant.library
         kernel = library.backend.kernel("compile")
         variant.run = kernel(library.xp, variant.program, arena=self._arena)
         variant.checked = not self._check

@@ -26,8 +26,6 @@ ARRAY, TENSOR, NUMBER, STATIC = "array", "Tensor", "number", "static"
 class Static:
     """An argument that static_argnums names, of any type, as one leaf."""
 
-    __slots__ = ("value",)
-
     def __init__(self, value: Any) -> None:
         self.value = value
 
@@ -39,8 +37,6 @@ class Statics:
     names    their parameter names, if the parameters of the function are known. An argument that is
              passed by such a name is static, too
     """
-
-    __slots__ = ("names", "numbers")
 
     def __init__(self, function: Callable[..., Any], numbers: Sequence[int]) -> None:
         self.numbers: Sequence[int] = numbers

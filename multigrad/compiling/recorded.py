@@ -58,7 +58,7 @@ class Recorded(extend.Layer):
 
     __slots__ = ("number",)
     number: int
-    _run: Any  # type: ignore[assignment]  # the Recording
+    _run: Any  # the Recording
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:

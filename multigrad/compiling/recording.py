@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from .. import extend, tree
 from ..core.element import SCALARS, Element, Library, is_array, library_of, mixed
-from ..core.level import Layer, Standing, outside
+from ..core.level import Layer, outside
 from ..core.tensor import Tensor, strip
 from ..dispatch.creation import default_library
 from ..dispatch.general import plain_scalars, run_raw, same_structure, with_dtype
@@ -147,11 +147,10 @@ class Recording(extend.Transform):
     def operand(self, x: RecordedNumber, op: Op, others: Sequence[Any]) -> Any:
         """A number as a 0-d array beside these operands of an operation."""
         library = self.library
-        for y in others:
+        if others:
+            y = others[0]
             library = y._elem.library if isinstance(y, Layer) else library_of(y)
-            break
-        if library is None:
-            library = default_library()
+        library = library or default_library()
         dtype = dtype_beside(x._value, [y.dtype for y in others], library)
         try:
             with outside():
@@ -165,20 +164,12 @@ class Recording(extend.Transform):
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
-        result = self.tried(
-            OPS[name].name,
-            on_numbers(OPS[name]),
-            *[x._value if isinstance(x, RecordedNumber) else x for x in args],
-        )
+        op = OPS[name]
+        values = [x._value if isinstance(x, RecordedNumber) else x for x in args]
+        result = self.tried(op.name, on_numbers(op), *values)
         n = self._next(Spec((), None, number=type(result)))
-        self.steps.append(
-            Call(
-                OPS[name],
-                tuple([Ref(x._number) if isinstance(x, RecordedNumber) else x for x in args]),
-                (n,),
-                _line(),
-            )
-        )
+        numbers = [Ref(x._number) if isinstance(x, RecordedNumber) else x for x in args]
+        self.steps.append(Call(op, tuple(numbers), (n,), _line()))
         if name == "pow" and not has_one_class(*args):
             self.guard(n, "type", type(result))
         return number_of(result, n, self)
@@ -275,11 +266,9 @@ class Recording(extend.Transform):
         Returns the outputs as layers.
         """
         self.met(library)
-        args, raw = [], []
-        for role, value in zip(op.roles.values(), values, strict=True):
-            arg, x = self._operand(value, op, library, role)
-            args.append(arg)
-            raw.append(x)
+        roles = op.roles.values()
+        pairs = [self._operand(x, op, library, r) for x, r in zip(values, roles, strict=True)]
+        args, raw = [arg for arg, _ in pairs], [x for _, x in pairs]
         if "dtype" in op.roles:
             args, raw = list(with_dtype(op, args, library)), list(with_dtype(op, raw, library))
         out = self.tried(op.name, run_raw, op, raw, library)
@@ -327,9 +316,6 @@ class Recording(extend.Transform):
     def _operand(self, x: Any, op: Op, library: Library, role: str) -> tuple[Any, Any]:
         """An argument of an operation in two forms: for the program and for the library."""
         kind = type(x)
-        if kind is Recorded and x._elem.run is self:
-            x._check()
-            return Ref(x.number), x._array
         if kind in _PLAIN:
             return x, x
         if kind is tuple or kind is list:
@@ -407,5 +393,3 @@ def _has_no_axes(x: Any) -> bool:
 
 _new: Any = object.__new__
 _PLAIN = frozenset((bool, int, float, complex, str, slice, type(None), type(Ellipsis)))
-
-__all__ = ["Aside", "Recorded", "Recording", "Standing"]

@@ -32,10 +32,6 @@ from .values import (
 # ----- about arrays -----
 
 
-def _inner(x: Any) -> Any:
-    return innermost(x) if isinstance(x, Layer) else x
-
-
 def _full(x: Any, value: bool) -> Any:
     xp = x._elem.library.bound
     return xp.full_like(x.detach(), value, dtype=xp.bool)
@@ -67,7 +63,7 @@ def size(a: Any, axis: Any = None) -> int:
 @counterpart("result_type")
 def result_type(*arrays_and_dtypes: Any) -> Any:
     library = library_of_all("numpy.result_type", arrays_and_dtypes)
-    return library.bound.result_type(*map(_inner, arrays_and_dtypes))
+    return library.bound.result_type(*map(innermost, arrays_and_dtypes))
 
 
 @counterpart("common_type")
@@ -80,7 +76,7 @@ def common_type(*arrays: Any) -> Any:
 
 @counterpart("shares_memory", "may_share_memory")
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    a, b = _inner(a), _inner(b)
+    a, b = innermost(a), innermost(b)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return bool(np.shares_memory(a, b))
     return a is b
@@ -167,9 +163,8 @@ def vsplit(ary: Any, indices_or_sections: Any) -> Any:
     return np.split(ary, indices_or_sections, axis=0)
 
 
+counterpart("concat", "concatenate")(_joining("concatenate", "concat"))
 counterparts(
-    concat=_joining("concatenate", "concat"),
-    concatenate=_joining("concatenate", "concat"),
     dsplit=lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
     dstack=lambda tup: of.concat(list(map(_deep, operands("numpy.dstack", *tup))), axis=2),
     hsplit=lambda ary, indices_or_sections: np.split(
@@ -286,7 +281,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         if not library.bound.isdtype(condition.dtype, "bool"):
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     # Python numbers take the dtype of the arrays. Without an array the widest number decides.
-    parts = list(map(_inner, (*choices, default)))
+    parts = list(map(innermost, (*choices, default)))
     if all(type(x) in SCALARS for x in parts):
         common = arrayed(max(parts, key=lambda x: SCALARS.index(type(x))), library).dtype
     else:

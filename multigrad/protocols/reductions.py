@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..ops.keys import place
-from .table import COUNTERPARTS, counterparts
+from .table import COUNTERPARTS, counterpart, counterparts
 from .values import (
     NOTHING,
     arrayed,
@@ -245,19 +245,17 @@ def _running(name: str) -> Callable[..., Any]:
     return scan
 
 
+counterpart("max", "amax")(_extremum("max", "maximum", -math.inf))
+counterpart("min", "amin")(_extremum("min", "minimum", math.inf))
 counterparts(
     all=_test("all", True),
     any=_test("any", False),
-    amax=_extremum("max", "maximum", -math.inf),
-    amin=_extremum("min", "minimum", math.inf),
     argmax=_index("argmax"),
     argmin=_index("argmin"),
     count_nonzero=lambda a, axis=None, *, keepdims=False: of.count_nonzero(
         a, axis=axis, keepdims=_keeps(keepdims)
     ),
-    max=_extremum("max", "maximum", -math.inf),
     mean=_mean,
-    min=_extremum("min", "minimum", math.inf),
     prod=_total("prod", 1, operator.mul),
     std=_spread("std"),
     sum=_total("sum", 0, operator.add),
