@@ -12,8 +12,6 @@ gaps.
 - x * 1, x / 1, x - 0, x + 0 (an integer, or -0.0), x**1, +x and -(-x) become x. So do changes of
   dtype, shape or order without effect.
 - x + -y becomes x - y, x - -y becomes x + y, and x + (-y) * z becomes x - y * z.
-- An operand of an elementwise operation is not broadcast if the other operand has the shape
-  already.
 
 Two outputs stay two values, since the caller may write to one of them.
 """
@@ -26,7 +24,7 @@ from dataclasses import replace
 from math import copysign, prod
 from typing import Any
 
-from .program import Call, Guard, Program, Ref, Write, is_on_numbers, refs
+from .program import Call, Guard, Program, Ref, Write, identity, is_on_numbers, refs
 from .registry import OPS
 
 LARGEST = 1 << 16
@@ -93,14 +91,11 @@ class _Pass:
         self.guards: set[Any] = set()
         self.calls: dict[int, Call] = {}
         self.dense: set[int] = set()
-        self.next = max(program.specs, default=-1) + 1
         self.used = Counter(
             n
             for step in program.steps
             for n in (refs(step.args) if isinstance(step, Call) else (step.value,))
         )
-        self.kinds: dict[Any, str] = {}
-        self.broadcast: set[int] = set()
         self.used.update(program.outputs)
         self.scalars: dict[int, Any] = {}
 
@@ -135,20 +130,16 @@ class _Pass:
                     return
             elif replacement is not None:
                 call = replacement
-        if self.broadcast:
-            call = self.unbroadcast(call)
-        key = _key(call)
-        earlier = self.earlier.get(key)
-        if earlier is not None and self.rename(call.outs, earlier.outs):
+        try:
+            earlier = self.earlier.setdefault((call.op, identity(call.args)), call)
+        except TypeError:  # an argument that cannot be hashed
+            earlier = call
+        if earlier is not call and self.rename(call.outs, earlier.outs):
             return
-        if key is not None:
-            self.earlier.setdefault(key, call)
         self.steps.append(call)
         op = call.op
         if op.outputs == ():
             self.calls[call.outs[0]] = call
-            if op.name == "broadcast_to":
-                self.broadcast.add(call.outs[0])
             if op.name in COPIES or (op.chapter == "elementwise" and not op.view):
                 self.dense.add(call.outs[0])
 
@@ -233,7 +224,7 @@ class _Pass:
         for i, factor in enumerate(call.args):
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
-                n, self.next = self.next, self.next + 1
+                n = max(self.specs) + 1
                 self.specs[n] = self.specs[x.number]
                 args = (y, call.args[1]) if i == 0 else (call.args[0], y)
                 self.steps.append(replace(call, args=args, outs=(n,)))
@@ -249,28 +240,7 @@ class _Pass:
         boolean.
         """
         dtype = self.specs[out].dtype
-        letter = self.kinds.get(dtype)
-        if letter is None:
-            letter = self.kinds[dtype] = str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
-        return letter
-
-    def unbroadcast(self, call: Call) -> Call:
-        """The call on its operands before they were broadcast to the shape of another operand."""
-        # pow may look at the value of an exponent without axes
-        if call.op.chapter != "elementwise" or len(call.args) != 2 or call.op.name == "pow":
-            return call
-        shape = self.specs[call.outs[0]].shape
-        for x, other in (call.args, call.args[::-1]):
-            if type(x) is not Ref or type(other) is not Ref or x.number not in self.broadcast:
-                continue
-            source, spec = self.calls[x.number].args[0], self.specs[other.number]
-            if (
-                spec.shape == shape
-                and other.number in self.dense
-                and self.specs[source.number].dtype == spec.dtype
-            ):
-                return replace(call, args=tuple([source if y is x else y for y in call.args]))
-        return call
+        return str(getattr(dtype, "name", dtype)).rpartition(".")[2][:1]
 
 
 def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
@@ -279,32 +249,6 @@ def filled(args: tuple[Any, ...], values: dict[int, Any]) -> tuple[Any, ...]:
         values.get(x.number, x) if type(x) is Ref else filled(x, values) if type(x) is tuple else x
         for x in args
     )
-
-
-def _key(call: Call) -> Any:
-    """The properties that two calls of the same result share; None if they cannot be compared."""
-    key = call.op, _frozen(call.args)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
-
-
-def _frozen(x: Any) -> Any:
-    """An argument in a form that can be compared.
-
-    1, 1.0 and True are different, and so are zeros of different signs. A value is represented by
-    its number.
-    """
-    kind = type(x)
-    if kind is Ref:
-        return x.number
-    if kind is tuple:
-        return tuple([_frozen(y) for y in x])
-    if kind in (int, float, complex, bool):
-        return kind, repr(x)
-    return (slice, _frozen((x.start, x.stop, x.step))) if kind is slice else x
 
 
 # ----- Rules: the Ref or the Call that replaces a call, or None -----

@@ -26,10 +26,9 @@ may call it at once, and so may a call inside of another call. These rules hold:
   not overlap other inputs, and are writable. If arrays are immutable, programs have no Writes: the
   values are outputs.
 
-`run` may have the attributes `source` (text), `memory` (the bytes that it keeps between calls),
-`exact` and `at`. `exact` is False if it rounds differently than the single operations do, as a
-compiler that fuses operations does. `at(*inputs)` is a function that does the same as `run`, and
-faster, for inputs of the classes, shapes and memory layouts of these.
+`run` may have the attributes `source` (text), `memory` (the bytes that it keeps between calls) and
+`at`. `at(*inputs)` is a function that does the same as `run`, and faster, for inputs of the
+classes, shapes and memory layouts of these.
 """
 
 from __future__ import annotations
@@ -37,29 +36,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import copysign
+from inspect import BoundArguments
+from operator import attrgetter
 from typing import Any, cast
 
 from .registry import Op
-
-__all__ = [
-    "Call",
-    "Guard",
-    "Missed",
-    "Program",
-    "Ref",
-    "Spec",
-    "Torn",
-    "Write",
-    "compatible",
-    "function_of",
-    "functions_of",
-    "got",
-    "is_on_numbers",
-    "passing",
-    "refs",
-    "shared",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,25 +162,25 @@ def got(kind: str, value: Any) -> Any:
     return tuple(value.shape) if kind == "shape" else value
 
 
-def compatible(kind: str, expected: Any, answer: Any) -> bool:
-    """Whether a guard that expects `expected` accepts an answer.
+def identity(x: Any) -> Any:
+    """A Python value in a form that can be compared.
 
-    Zeros of different signs are different numbers. nan is equal to itself.
+    0.0 and -0.0 differ, nan is equal to itself, and True differs from 1. The same holds inside of
+    tuples, frozensets and slices.
     """
-    if kind != "number":
-        return bool(expected == answer)
-    same: bool = _identity(expected) == _identity(answer)
-    return same
+    kind = type(x)
+    if kind is tuple or kind is frozenset:
+        return kind(map(identity, x)), kind
+    if kind is slice:
+        return (identity(x.start), identity(x.stop), identity(x.step)), kind
+    return repr(x) if isinstance(x, (float, complex)) else x, kind
 
 
-def _identity(x: Any) -> Any:
-    if isinstance(x, complex):
-        return complex, _identity(x.real), _identity(x.imag)
-    return (
-        (type(x), "nan")
-        if x != x
-        else (type(x), x, copysign(1.0, x) if isinstance(x, float) else 0)
-    )
+def compatible(kind: str, expected: Any, answer: Any) -> bool:
+    """Whether a guard that expects `expected` accepts an answer."""
+    if kind == "number":
+        return bool(identity(expected) == identity(answer))
+    return bool(expected == answer)
 
 
 def run_at(run: Callable[..., Any], inputs: Iterable[Any]) -> Callable[..., Any]:
@@ -236,59 +217,21 @@ def is_on_numbers(program: Program, call: Call) -> bool:
     return bool(first >= 0 and program.specs[first].number is not None)
 
 
-def function_of(xp: Any, program: Program, call: Call, plain: bool = False) -> Callable[..., Any]:
-    """The function that carries out a call, for arguments in the form of `call.args`.
-
-    plain  return the function with the signature of the operation instead
-    """
+def function_of(xp: Any, program: Program, call: Call) -> Callable[..., Any]:
+    """The function that carries out a call. It has the signature of the operation."""
     if is_on_numbers(program, call):
         return on_numbers(call.op)
-    function: Any = xp
-    for part in call.op.name.split("."):
-        function = getattr(function, part)
-    return function if plain else passing(call.op, function)
+    function: Callable[..., Any] = attrgetter(call.op.name)(xp)
+    return function
 
 
-def functions_of(xp: Any, program: Program) -> list[Callable[..., Any] | None]:
-    """`function_of` each call of a program, and None for other steps.
-
-    It looks up each operation once.
-    """
-    by_name: dict[tuple[str, bool], Callable[..., Any]] = {}
-    functions: list[Callable[..., Any] | None] = []
-    for step in program.steps:
-        if not isinstance(step, Call):
-            functions.append(None)
-            continue
-        key = step.op.name, is_on_numbers(program, step)
-        if key not in by_name:
-            by_name[key] = function_of(xp, program, step)
-        functions.append(by_name[key])
-    return functions
-
-
-def passing(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes the values of all parameters in order and calls `function`.
-
-    `function` has the signature of the operation.
-    """
-    kinds = [p.kind for p in op.signature.parameters.values()]
-    names = list(op.roles)
-    if not any(kind in (kind.VAR_POSITIONAL, kind.KEYWORD_ONLY) for kind in kinds):
-        return function
-    spread = next((i for i, kind in enumerate(kinds) if kind is kind.VAR_POSITIONAL), None)
-    first = next((i for i, kind in enumerate(kinds) if kind is kind.KEYWORD_ONLY), len(kinds))
-    keywords = names[first:]
-
-    def called(*values: Any) -> Any:
-        positional = (
-            values[:first]
-            if spread is None
-            else (*values[:spread], *values[spread], *values[spread + 1 : first])
-        )
-        return function(*positional, **dict(zip(keywords, values[first:], strict=True)))
-
-    return called
+def carried_out(xp: Any, program: Program, call: Call, args: tuple[Any, ...]) -> Any:
+    """The result of a call for these values of its arguments, in the form of `call.args`."""
+    function = function_of(xp, program, call)
+    if is_on_numbers(program, call):
+        return function(*args)
+    bound = BoundArguments(call.op.signature, dict(zip(call.op.roles, args, strict=True)))
+    return function(*bound.args, **bound.kwargs)
 
 
 def shared(program: Program) -> set[int]:

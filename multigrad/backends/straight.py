@@ -143,7 +143,7 @@ class Text:
 
     def function(self, call: Call) -> Any:
         """The function of the library for a call, with the signature of the operation."""
-        return function_of(self.xp, self.program, call, plain=True)
+        return function_of(self.xp, self.program, call)
 
     def call(self, call: Call) -> str:
         """The expression of a call."""

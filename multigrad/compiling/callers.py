@@ -27,7 +27,7 @@ from ..core.element import is_array
 from ..core.tensor import Tensor, wrap
 from ..dispatch import generated
 from ..program import run_at
-from ..tree import Structure
+from ..tree import Structure, size
 from .leaves import NUMBER, STATIC, TENSOR, Arguments, Leaf, hashable, is_static, raw, static
 from .variants import Entry, Variant
 from .writes import apart
@@ -60,7 +60,7 @@ class _Text:
     def __init__(self, entry: Entry, variant: Variant) -> None:
         self.entry = entry
         self.variant = variant
-        self.library: Any = variant.result.library
+        self.library: Any = variant.library
         self.scope: dict[str, Any] = {
             "MISSED": MISSED,
             "entry": entry,
@@ -79,7 +79,7 @@ class _Text:
         yield "def call(args, kwargs):"
         positional, named = self.entry.structure.children
         yield from self.split("args", positional, 0)
-        yield from self.split("kwargs", named, _size(positional))
+        yield from self.split("kwargs", named, size(positional))
         if self.variant.writes:
             yield _missed(self.shared_writes())
         inputs = ", ".join(self.raw(i) for i in self.entry.inputs)
@@ -92,8 +92,7 @@ class _Text:
                 yield f"    l{i}[...] = outs[{place}]"
             elif self.entry.kinds[i].kind == TENSOR:
                 yield f"    note_write(l{i}._cell)"
-        result = self.variant.result
-        yield f"    return {self.result(result.structure, iter(result.places))}"
+        yield f"    return {self.result(self.variant.structure, iter(self.variant.places))}"
 
     # Arguments
 
@@ -114,7 +113,7 @@ class _Text:
         for child in children:
             names.append(f"l{first}" if child.kind is None else f"{x}_{len(names)}")
             firsts.append(first)
-            first += _size(child)
+            first += size(child)
         if x not in ("args", "kwargs"):
             yield _missed(f"type({x}) is not {self.name('t', kind.cls)}")
         parts = x
@@ -207,7 +206,7 @@ class _Text:
             if what == "whole":
                 return f"{self.name('asarray', self.library.xp.asarray)}(outs[{x}])"
             if what == "out":
-                return f"wrapped(outs[{x}])" if self.variant.result.tensors else f"outs[{x}]"
+                return f"wrapped(outs[{x}])" if self.variant.tensors else f"outs[{x}]"
             return f"l{x}" if what == "argument" else self.name("static", x)
         if kind.cls is type(None):
             return "None"
@@ -234,7 +233,3 @@ def _has_one_device(library: Any) -> bool:
         return len(library.backend.kernel("devices")(library.xp)) == 1
     except Exception:  # a library without inspection may raise any error
         return False
-
-
-def _size(structure: Structure) -> int:
-    return 1 if structure.kind is None else sum(map(_size, structure.children))

@@ -45,7 +45,7 @@ def compared(
             raise HiddenStateError(_message(name, exactly[0][0], different))
     for i in variant.writes:
         write(arguments.leaves[i], raw(leaves[i]))
-    return variant.result.of(outs, arguments.leaves)
+    return variant.result(outs, arguments.leaves)
 
 
 def _copies(arguments: Arguments, variant: Variant) -> list[Any]:
@@ -115,7 +115,7 @@ def _values(result: Any, leaves: Sequence[Any], variant: Variant) -> list[tuple[
 
 def _unit(variant: Variant) -> float:
     """The unit of rounding of the lowest precision in which the program computes."""
-    library = variant.result.library
+    library = variant.library
     dtypes = {spec.dtype for spec in variant.program.specs.values() if spec.dtype is not None}
     floating = [dtype for dtype in dtypes if library.element(dtype).floating]
     return max((float(library.xp.finfo(dtype).eps) for dtype in floating), default=0.0)

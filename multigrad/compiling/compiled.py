@@ -105,7 +105,9 @@ class Compiled(Generic[P, R]):
         For each program it has the arguments, the operations with their lines in the user's code,
         the guards and the writes.
         """
-        return "\n".join(listing.text(self._name, *variant) for variant in self._variants())
+        return "\n".join(
+            line for variant in self._variants() for line in listing.lines(self._name, *variant)
+        )
 
     def memory(self) -> int:
         """Return the bytes that programs keep between calls.
@@ -176,36 +178,26 @@ class Compiled(Generic[P, R]):
 
     def _run(self, entry: Entry, variant: Variant, arguments: Arguments) -> Any:
         """Run a program, and others if guards miss."""
-        while True:
-            if variant.writes and not may_write(arguments, list(variant.writes)):
-                return self._itself(arguments.args, arguments.kwargs)
-            try:
-                if self._check is True or not variant.checked:
-                    result = checks.compared(self._function, self._name, variant, arguments)
-                    variant.checked = True
-                else:
-                    outs = variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs])
-                    result = variant.returned(outs, arguments.leaves)
-            except Missed as missed:
-                following = entry.following(variant, missed)
-                if following is None:
-                    return self._recorded(entry, arguments, missed)
-                variant = following
-                continue
-            except Torn as torn:
-                raise torn.error from None
-            except checks.HiddenStateError as error:
-                with self._lock:
-                    entry.aside, entry.hidden = str(error), True
-                    self._hot = ()
-                raise
-            except Exception:
-                # the function itself raises the right error, with its own lines, and writes to
-                # its arguments as it does without a program
-                return self._itself(arguments.args, arguments.kwargs)
-            entry.last = variant
-            self._keep_hot(entry, variant, arguments)
-            return result
+        args, kwargs = arguments.args, arguments.kwargs
+        if variant.writes and not may_write(arguments, list(variant.writes)):
+            return self._itself(args, kwargs)
+        try:
+            if self._check is True or not variant.checked:
+                result = checks.compared(self._function, self._name, variant, arguments)
+                variant.checked = True
+            else:
+                outs = variant.run(*[raw(arguments.leaves[i]) for i in arguments.inputs])
+                result = variant.returned(outs, arguments.leaves)
+        except checks.HiddenStateError as error:
+            with self._lock:
+                entry.aside, entry.hidden = str(error), True
+                self._hot = ()
+            raise
+        except Exception as error:
+            return self._after(error, entry, variant, args, kwargs, arguments)
+        entry.last = variant
+        self._keep_hot(entry, variant, arguments)
+        return result
 
     def _keep_hot(self, entry: Entry, variant: Variant, arguments: Arguments) -> None:
         """Let this program be tried first, before a key is made."""
@@ -228,19 +220,23 @@ class Compiled(Generic[P, R]):
         variant: Variant,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        arguments: Arguments | None = None,
     ) -> Any:
         """The result of a call whose program raised before it had written anything."""
         if isinstance(error, Torn):
             raise error.error from None
         if not isinstance(error, Missed):
+            # the function itself raises the right error, with its own lines, and writes to its
+            # arguments as it does without a program
             return self._itself(args, kwargs)
         following = entry.following(variant, error)
-        call = None if following is None else self._callers.get(following)
-        if call is not None:
-            result = call(args, kwargs)
-            if result is not MISSED:
-                return result
-        arguments = Arguments(args, kwargs, self._statics)
+        if arguments is None:
+            call = None if following is None else self._callers.get(following)
+            if call is not None:
+                result = call(args, kwargs)
+                if result is not MISSED:
+                    return result
+            arguments = Arguments(args, kwargs, self._statics)
         if following is None:
             return self._recorded(entry, arguments, error)
         return self._run(entry, following, arguments)
@@ -268,7 +264,7 @@ class Compiled(Generic[P, R]):
         if reason is not None:
             self._put_aside(entry, reason)
             return result
-        library = variant.result.library
+        library = variant.library
         kernel = library.backend.kernel("compile")
         variant.run = kernel(library.xp, variant.program, arena=self._arena)
         variant.checked = not self._check

@@ -16,6 +16,7 @@ from .. import tree
 from ..core.element import Library, library_of
 from ..core.level import Layer, Standing
 from ..core.tensor import Tensor, View
+from ..program import identity
 from .recording import Aside
 
 NUMBERS = (int, float, complex)
@@ -24,8 +25,6 @@ ARRAY, TENSOR, NUMBER, STATIC = "array", "Tensor", "number", "static"
 
 class Static:
     """An argument that static_argnums names, of any type, as one leaf."""
-
-    __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -38,8 +37,6 @@ class Statics:
     names    their parameter names, if the parameters of the function are known. An argument that is
              passed by such a name is static, too
     """
-
-    __slots__ = ("names", "numbers")
 
     def __init__(self, function: Callable[..., Any], numbers: Sequence[int]) -> None:
         self.numbers: Sequence[int] = numbers
@@ -159,21 +156,13 @@ class Unhashable(Exception):
 
 
 def static(x: Any) -> Any:
-    """A value as a part of a key.
-
-    0.0 and -0.0 differ, nan is equal to itself, and True differs from 1. The same holds inside of
-    tuples, frozensets and slices.
-    """
-    kind = type(x)
-    if kind is tuple or kind is frozenset:
-        return kind(map(static, x)), kind
-    if kind is slice:
-        return (static(x.start), static(x.stop), static(x.step)), kind
+    """A value as a part of a key."""
+    key = identity(x)
     try:
-        hash(x)
+        hash(key)
     except TypeError:
         raise Unhashable from None
-    return (repr(x), kind) if isinstance(x, (float, complex)) else (x, kind)
+    return key
 
 
 def is_static(x: Any, form: Any) -> bool:

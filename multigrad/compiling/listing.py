@@ -11,22 +11,19 @@ from ..program import Call, Guard, Ref, Write, is_on_numbers, memory_of
 from .variants import Entry, Variant
 
 
-def text(name: str, entry: Entry, variant: Variant) -> str:
-    """A program as text.
+def lines(name: str, entry: Entry, variant: Variant) -> Iterator[str]:
+    """A program as lines of text, with an empty one at the end.
 
-    It has the arguments, the operations with their lines in the user's code, the guards, the
+    They have the arguments, the operations with their lines in the user's code, the guards, the
     writes, and the kind of code that runs it.
     """
-    return "\n".join(_lines(name, entry, variant)) + "\n"
-
-
-def _lines(name: str, entry: Entry, variant: Variant) -> Iterator[str]:
     program = variant.program
     yield f"program of {name}:"
     for number, place in zip(program.inputs, entry.inputs, strict=True):
         yield f"    v{number}: argument, {entry.kinds[place]}"
     for number in program.constants:
-        yield f"    v{number}: constant, {_form(program, number)}"
+        spec = program.specs[number]
+        yield f"    v{number}: constant, shape {spec.shape}, dtype {spec.dtype}"
     for step in program.steps:
         yield f"    {_step(program, step)}".ljust(78) + (
             f"  # {step.line.removeprefix(PACKAGE)}" if step.line else ""
@@ -36,6 +33,7 @@ def _lines(name: str, entry: Entry, variant: Variant) -> Iterator[str]:
     if source:
         yield "which runs as:"
         yield from (f"    {line}" for line in source.splitlines())
+    yield ""
 
 
 def _step(program: Any, step: Call | Guard | Write) -> str:
@@ -58,15 +56,6 @@ def _shown(x: Any) -> str:
     if isinstance(x, tuple):
         return f"({', '.join(map(_shown, x))}{',' if len(x) == 1 else ''})"
     return f"v{x.number}" if isinstance(x, Ref) else repr(x)
-
-
-def _form(program: Any, number: int) -> str:
-    spec = program.specs[number]
-    return (
-        f"a {spec.number.__name__}"
-        if spec.number is not None
-        else f"shape {spec.shape}, dtype {spec.dtype}"
-    )
 
 
 def memory(variant: Variant) -> int:

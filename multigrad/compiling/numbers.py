@@ -107,10 +107,6 @@ class RecordedNumber(Standing):
     def real(self) -> Any:
         return self if not isinstance(self._value, complex) else self._guarded().real
 
-    @property
-    def imag(self) -> Any:
-        return self._guarded().imag
-
     def conjugate(self) -> Any:
         return self if not isinstance(self._value, complex) else self._guarded().conjugate()
 

@@ -22,7 +22,7 @@ from ..errors import GradientError
 from ..layers.value_layer import tie
 from ..memory.inplace import DIRECT
 from ..registry import OPS, Op
-from ..tree import leaves, mapped
+from ..tree import leaves
 from .arrays import sorts_in_place
 
 CONVERTED = (
@@ -58,6 +58,7 @@ class Recorded(extend.Layer):
 
     __slots__ = ("number",)
     number: int
+    _run: Any  # the Recording
 
     @staticmethod
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
@@ -87,12 +88,8 @@ class Recorded(extend.Layer):
         lifted = [peeled(x, top._level) if isinstance(x, Tensor) else x for x in outs]
         return application.raised(applied, lifted)
 
-    @property
-    def _recording(self) -> Any:
-        return self._run
-
     def constant(self, array: Any) -> Recorded:
-        constant: Recorded = self._recording.replaced(array)
+        constant: Recorded = self._run.replaced(array)
         return constant
 
     def _memory_order(self) -> str | None:
@@ -101,15 +98,19 @@ class Recorded(extend.Layer):
         The program is only used for arguments with the same memory orders, and these determine the
         orders of all other values.
         """
-        order: str | None = self._recording.specs[self.number].order
+        order: str | None = self._run.specs[self.number].order
         return order
 
     def known(self, other: Recorded) -> None:
-        """Record that this value equals `other`."""
-        self._recording.known(self, other)
+        """Record that this value equals `other`.
+
+        Later steps use `other`, so this one is not computed if no other step needs it.
+        """
+        if self._run.specs[self.number] == self._run.specs[other.number]:
+            self.number = other.number
 
     def _guarded(self, kind: str, value: Any) -> Any:
-        self._recording.guard(self.number, kind, value)
+        self._run.guard(self.number, kind, value)
         return value
 
     @conversion
@@ -120,7 +121,7 @@ class Recorded(extend.Layer):
     @conversion
     def __int__(self) -> int:
         self._check()
-        return int(self._guarded("int", self._recording.tried("int()", int, self._array)))
+        return int(self._guarded("int", self._run.tried("int()", int, self._array)))
 
     def __index__(self) -> int:
         self._check()
@@ -146,11 +147,11 @@ class Recorded(extend.Layer):
         From now on the function itself is called, so that it sees the values of each call.
         """
         self._check()
-        self._recording.noted(
+        self._run.noted(
             "it makes text of an array, as print() and str() do, and its program would have "
             "that of one call only"
         )
-        return self._array if self._recording.raw else wrap(self._array)
+        return self._array if self._run.raw else wrap(self._array)
 
     @conversion
     def item(self) -> Any:
@@ -172,7 +173,7 @@ class Recorded(extend.Layer):
     def _convert(self, what: str) -> NoReturn:
         self._check()
         refused = TypeError(CONVERTED.format(what=what) + INSTEAD.get(what, ""))
-        self._recording.refused = refused
+        self._run.refused = refused
         raise refused
 
     def copy(self, order: Any = None) -> Any:
@@ -184,7 +185,7 @@ class Recorded(extend.Layer):
 
     def sort(self, axis: int = -1, **settings: Any) -> Any:
         """Sort in place, if the method of the library's own arrays does so."""
-        if not (self._recording.raw and sorts_in_place(self._elem.library)):
+        if not (self._run.raw and sorts_in_place(self._elem.library)):
             return super().sort(axis, **settings)
         if settings.keys() - {"stable"}:
             raise TypeError(
@@ -199,51 +200,46 @@ class Recorded(extend.Layer):
 
         A scalar is immutable, so that `x += y` makes another one.
         """
-        return self._recording.raw and isinstance(self._array, self._elem.library.scalars)
+        return self._run.raw and isinstance(self._array, self._elem.library.scalars)
 
     def _whole(self) -> Any:
         library = self._elem.library
         if not self._is_scalar():
             return self
-        return self._recording.layer(library.xp.asarray(self._array), self.number, library)
+        return self._run.layer(library.xp.asarray(self._array), self.number, library)
 
     def _take(self, value: Any) -> None:
         super()._take(value)
         if self._is_scalar():  # only an array can be written
             self._array = self._elem.library.xp.asarray(self._array)
 
-    def _as_returned(self, out: Any, ask: Callable[[Callable[[Any], Any]], Any]) -> Any:
-        return self._recording.as_returned(out, ask)
-
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call one of NumPy's functions, which return NumPy arrays for NumPy arrays."""
         out = super().__array_function__(function, types, args, kwargs)  # type: ignore[misc]
-        if self._recording.raw:
-            out = mapped(self._recording.raw_again, out)
-        return self._as_returned(out, lambda raw: function(*raw(args), **raw(kwargs)))
+        return self._run.as_returned(out, function, args, kwargs)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         own = super().__array_namespace__(api_version=api_version)
-        if not self._recording.raw or not self._elem.library.scalars:
+        if not self._run.raw or not self._elem.library.scalars:
             return own
-        return _Functions(self._recording, own, self._array.__array_namespace__())
+        return _Functions(self._run, own, self._array.__array_namespace__())
 
     def __getitem__(self, key: Any, /) -> Any:
         out: Any = super().__getitem__(key)
-        if self._recording.raw:  # a list in a key is a Tensor for what carries the operation out
-            out = self._recording.raw_again(out)
+        if self._run.raw:  # a list in a key is a Tensor for what carries the operation out
+            out = self._run.raw_again(out)
         if type(out) is not Recorded or any(
             k is Ellipsis for k in (key if type(key) is tuple else (key,))
         ):
             return out
-        return self._recording.element(out)
+        return self._run.element(out)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first axis; an element is read when it is asked for, as in NumPy."""
-        return map(self._recording.element, super().__iter__())
+        return map(self._run.element, super().__iter__())
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        if self._recording.immutable:
+        if self._run.immutable:
             raise TypeError(
                 f"an array of {self._elem.library.name} cannot be written to: its arrays are "
                 "immutable"
@@ -274,10 +270,7 @@ class _Functions:
             out = member(*args, **kwargs)
             if not all(map(run.has, leaves((args, kwargs)))):  # what an inner transformation has
                 return out
-            return run.as_returned(
-                mapped(run.raw_again, out),
-                lambda raw: getattr(library, name)(*raw(args), **raw(kwargs)),
-            )
+            return run.as_returned(out, _called, (library, name, *args), kwargs)
 
         return function
 
@@ -290,15 +283,18 @@ def _augmented(name: str) -> Any:
 
 
 # arrays of NumPy have divmod, Tensors do not
-Recorded._define("__divmod__", lambda x, y: (x // y, x % y) if x._recording.raw else NotImplemented)
-Recorded._define(
-    "__rdivmod__", lambda x, y: (y // x, y % x) if x._recording.raw else NotImplemented
-)
+Recorded._define("__divmod__", lambda x, y: (x // y, x % y) if x._run.raw else NotImplemented)
+Recorded._define("__rdivmod__", lambda x, y: (y // x, y % x) if x._run.raw else NotImplemented)
 for _stem in DIRECT:
     Recorded._define(f"__i{_stem}__", _augmented(f"__i{_stem}__"))
 
 
 # What the library returns for its own arrays
+
+
+def _called(x: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """The result of a function or method of `x`."""
+    return getattr(x, name)(*args, **kwargs)
 
 
 class _Ufunc(property):
@@ -308,7 +304,7 @@ class _Ufunc(property):
         out = _surface.__array_ufunc__(x, ufunc, method, *inputs, **kwargs)
         if type(out) is Recorded and out._is_scalar():  # as all of NumPy's results without axes
             return out
-        return x._as_returned(out, lambda raw: getattr(ufunc, method)(*raw(inputs), **raw(kwargs)))
+        return x._run.as_returned(out, _called, (ufunc, method, *inputs), kwargs)
 
 
 _surface: Any = Surface
@@ -335,18 +331,15 @@ def follow(library: Library) -> None:
 
 def _attribute(name: str) -> Callable[[Recorded], Any]:
     def get(self: Recorded) -> Any:
-        return self._as_returned(
-            getattr(super(Recorded, self), name), lambda raw: getattr(raw(self), name)
-        )
+        out = getattr(super(Recorded, self), name)
+        return self._run.as_returned(out, getattr, (self, name), {})
 
     return get
 
 
 def _method(name: str) -> Callable[..., Any]:
     def method(self: Recorded, *args: Any, **kwargs: Any) -> Any:
-        return self._as_returned(
-            getattr(super(Recorded, self), name)(*args, **kwargs),
-            lambda raw: getattr(raw(self), name)(*raw(args), **raw(kwargs)),
-        )
+        out = getattr(super(Recorded, self), name)(*args, **kwargs)
+        return self._run.as_returned(out, _called, (self, name, *args), kwargs)
 
     return method

@@ -9,20 +9,22 @@ of the function computes with these layers, so its gradients and batches are rec
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, TypeVar
 
 from .. import extend, tree
 from ..core.element import SCALARS, Element, Library, is_array, library_of, mixed
-from ..core.level import Layer, Standing, outside, revived
+from ..core.level import Layer, outside
 from ..core.tensor import Tensor, strip
 from ..dispatch.creation import default_library
 from ..dispatch.general import plain_scalars, run_raw, same_structure, with_dtype
+from ..errors import OWN
 from ..observe import gate
 from ..program import Call, Guard, Program, Ref, Spec, Write, on_numbers, refs
 from ..registry import OPS, Op
 from .arrays import elements_follow, equal, unshared
-from .lines import Lines
 from .numbers import RecordedNumber, dtype_beside, has_one_class, number_of
 from .recorded import Recorded, follow, refuse_captured
 
@@ -44,39 +46,19 @@ class Recording(extend.Transform):
     raw        whether the arguments are raw arrays. Then operations on them have the meaning that
                they have on raw arrays
     arguments  layers and numbers in place of the arguments, by the number of the value
+    captured   the arrays that the function has captured or created, by their ids, with the number
+               of the value
     unkept     why the program cannot replace the function, if such a reason is known
     refused    the error that was raised when the function asked for values
     """
 
-    __slots__ = (
-        "_captured",
-        "_elements",
-        "_forms",
-        "_modes",
-        "arguments",
-        "constants",
-        "count",
-        "guards",
-        "immutable",
-        "library",
-        "lines",
-        "modes",
-        "raw",
-        "refused",
-        "specs",
-        "steps",
-        "unkept",
-    )
-
     def __init__(self, library: Library | None, raw: bool = True) -> None:
         super().__init__("compile")
-        self.library = library
-        self._modes: Callable[[Any], Any] = _no_modes
+        self.library: Library | None = None
         self.modes: Any = None
         self.raw = raw
         self.rebinds = self.immutable = raw and library is not None and not library.mutable
         self.pure = True
-        self.count = 0
         self.guards = 0
         self.specs: dict[int, Spec] = {}
         self.steps: list[Call | Guard | Write] = []
@@ -84,12 +66,11 @@ class Recording(extend.Transform):
         self.arguments: dict[int, Any] = {}
         self._elements: dict[Any, Element] = {}
         self._forms: dict[Any, Spec] = {}
-        self.lines = Lines()
-        self._captured: dict[int, tuple[Any, int]] = {}
+        self.captured: dict[int, tuple[Any, int]] = {}
         self.unkept: str | None = None
         self.refused: TypeError | None = None
         if library is not None:
-            self._begin(library)
+            self.met(library)
 
     def noted(self, what: str) -> None:
         self.unkept = self.unkept or what
@@ -97,8 +78,7 @@ class Recording(extend.Transform):
     # Values
 
     def _next(self, spec: Spec) -> int:
-        number = self.count
-        self.count = number + 1
+        number = len(self.specs)
         self.specs[number] = spec
         return number
 
@@ -155,23 +135,22 @@ class Recording(extend.Transform):
         It is copied, unless it is never written.
         """
         self.met(library)
-        earlier = self._captured.get(id(x))
+        earlier = self.captured.get(id(x))
         if earlier is not None and (not library.mutable or equal(self.constants[earlier[1]], x)):
             return earlier[1]
         value = unshared(x)
         n = self._next(self._spec(value, library))
         self.constants[n] = value
-        self._captured[id(x)] = x, n
+        self.captured[id(x)] = x, n
         return n
 
     def operand(self, x: RecordedNumber, op: Op, others: Sequence[Any]) -> Any:
         """A number as a 0-d array beside these operands of an operation."""
         library = self.library
-        for y in others:
+        if others:
+            y = others[0]
             library = y._elem.library if isinstance(y, Layer) else library_of(y)
-            break
-        if library is None:
-            library = default_library()
+        library = library or default_library()
         dtype = dtype_beside(x._value, [y.dtype for y in others], library)
         try:
             with outside():
@@ -180,44 +159,28 @@ class Recording(extend.Transform):
             return x._plain()
         n = self._next(self._spec(array, library))
         args = Ref(x._number), dtype, None, None
-        self.steps.append(Call(OPS["asarray"], args, (n,), self.lines.here()))
+        self.steps.append(Call(OPS["asarray"], args, (n,), _line()))
         return self.layer(array, n, library)
 
     def arithmetic(self, name: str, args: tuple[Any, ...]) -> Any:
         """Python's arithmetic of numbers."""
-        result = self.tried(
-            OPS[name].name,
-            on_numbers(OPS[name]),
-            *[x._value if isinstance(x, RecordedNumber) else x for x in args],
-        )
+        op = OPS[name]
+        values = [x._value if isinstance(x, RecordedNumber) else x for x in args]
+        result = self.tried(op.name, on_numbers(op), *values)
         n = self._next(Spec((), None, number=type(result)))
-        self.steps.append(
-            Call(
-                OPS[name],
-                tuple([Ref(x._number) if isinstance(x, RecordedNumber) else x for x in args]),
-                (n,),
-                self.lines.here(),
-            )
-        )
+        numbers = [Ref(x._number) if isinstance(x, RecordedNumber) else x for x in args]
+        self.steps.append(Call(op, tuple(numbers), (n,), _line()))
         if name == "pow" and not has_one_class(*args):
             self.guard(n, "type", type(result))
         return number_of(result, n, self)
 
-    def _begin(self, library: Library) -> None:
-        follow(library)
-        self.library, self._modes = library, library.backend.kernel("modes")
-        self.modes = self._modes(library.xp)
-
     def met(self, library: Library) -> None:
         """Note that there are arrays of that library."""
         if self.library is None:
-            self._begin(library)
+            follow(library)
+            self.library, self.modes = library, library.backend.kernel("modes")(library.xp)
         elif library is not self.library:
             self.noted("it computes with arrays of two libraries")
-
-    def captured(self) -> list[Any]:
-        """The arrays that the function has captured or created."""
-        return [x for x, _ in self._captured.values()]
 
     # Steps
 
@@ -235,7 +198,7 @@ class Recording(extend.Transform):
 
     def guard(self, value: int, kind: str, expected: Any) -> None:
         """Record the answer to a question about a value."""
-        self.steps.append(Guard(value, kind, expected, self.lines.here(), self.guards))
+        self.steps.append(Guard(value, kind, expected, _line(), self.guards))
         self.guards += 1
 
     # What the library itself returns
@@ -251,27 +214,31 @@ class Recording(extend.Transform):
         x._check()
         return self.layer(x._array[()] if library.scalars else x._array, x.number, library)
 
-    def as_returned(self, out: Any, ask: Callable[[Callable[[Any], Any]], Any]) -> Any:
-        """The result of a function or method of the library, with a scalar where it returns one.
+    def as_returned(
+        self, out: Any, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """The result of a function of the library, with a scalar where it returns one.
 
         Whether a result without axes is a scalar or an array follows from no rule: numpy.sum
-        returns a scalar, numpy.tensordot an array. So the library is asked.
-
-        ask  `ask(raw)` calls the function on the raw arrays; `raw` takes them from the arguments
+        returns a scalar, numpy.tensordot an array. So the function is called on the raw arrays,
+        which are read-only.
         """
         library = self.library
-        if not self.raw or library is None or not library.scalars:
+        if not self.raw:
             return out
         if type(out) is not Recorded:
             out = tree.mapped(self.raw_again, out)
+        if library is None or not library.scalars:
+            return out
         results = tree.leaves(out)
         if not any(map(_has_no_axes, results)):
             return out
         import numpy as np
 
         try:
+            args, kwargs = tree.mapped(self._value, (args, kwargs))
             with outside(), np.errstate(all="ignore"):  # the first call has warned
-                returned = tree.leaves(ask(self._values))
+                returned = tree.leaves(function(*args, **kwargs))
         except Exception:  # it takes other arguments than ours
             return out
         if len(returned) != len(results):
@@ -279,46 +246,33 @@ class Recording(extend.Transform):
         formed = map(self._in_the_form_of, results, returned)
         return tree.mapped(lambda _: next(formed), out)
 
-    def _values(self, x: Any) -> Any:
-        """Arguments with the numbers and the raw arrays that they stand for.
-
-        The arrays are read-only.
-        """
-
-        def value(y: Any) -> Any:
-            if isinstance(y, RecordedNumber):
-                return y._value
-            y = strip(self._without_constants(y))
-            if not isinstance(y, Recorded):
-                return y
-            x, library = y._array, y._elem.library
-            return x if y._is_scalar() else library.xp.broadcast_to(x, x.shape)
-
-        return tree.mapped(value, x)
+    def _value(self, x: Any) -> Any:
+        """The number or the raw array that an argument stands for."""
+        if isinstance(x, RecordedNumber):
+            return x._value
+        x = strip(self._without_constants(x))
+        if not isinstance(x, Recorded):
+            return x
+        return x._array if x._is_scalar() else x._elem.library.xp.broadcast_to(x._array, x.shape)
 
     def _in_the_form_of(self, x: Any, returned: Any) -> Any:
         if not _has_no_axes(x) or x._is_scalar() == isinstance(returned, x._elem.library.scalars):
             return x
-        library = x._elem.library
-        value = library.xp.asarray(x._array) if x._is_scalar() else x._array[()]
-        return self.layer(value, x.number, library)
+        return x._whole() if x._is_scalar() else self.element(x)
 
     def carried_out(self, op: Op, values: Sequence[Any], library: Library) -> Any:
         """Run an operation on the values of these layers, and record it.
 
         Returns the outputs as layers.
         """
-        if library is not self.library:
-            self.met(library)
-        args, raw = [], []
-        for role, value in zip(op.roles.values(), values, strict=True):
-            arg, x = self._operand(value, op, library, role)
-            args.append(arg)
-            raw.append(x)
+        self.met(library)
+        roles = op.roles.values()
+        pairs = [self._operand(x, op, library, r) for x, r in zip(values, roles, strict=True)]
+        args, raw = [arg for arg, _ in pairs], [x for _, x in pairs]
         if "dtype" in op.roles:
             args, raw = list(with_dtype(op, args, library)), list(with_dtype(op, raw, library))
         out = self.tried(op.name, run_raw, op, raw, library)
-        if self._modes(library.xp) != self.modes:
+        if library.backend.kernel("modes")(library.xp) != self.modes:
             self.noted(
                 f"a mode of {library.name} is entered inside of it, as numpy.errstate is one "
                 "(enter it around the call)"
@@ -333,7 +287,7 @@ class Recording(extend.Transform):
             return out
         outs = (out,) if single else out
         numbers = tuple([self._next(self._spec(x, library)) if is_array(x) else -1 for x in outs])
-        self.steps.append(Call(op, tuple(args), numbers, self.lines.here()))
+        self.steps.append(Call(op, tuple(args), numbers, _line()))
         if op.kind != "elementwise" and self._is_value_shaped(op, args):
             for n, x in zip(numbers, outs, strict=True):
                 if n >= 0:
@@ -362,9 +316,6 @@ class Recording(extend.Transform):
     def _operand(self, x: Any, op: Op, library: Library, role: str) -> tuple[Any, Any]:
         """An argument of an operation in two forms: for the program and for the library."""
         kind = type(x)
-        if kind is Recorded and x._elem.run is self:
-            x._check()
-            return Ref(x.number), x._array
         if kind in _PLAIN:
             return x, x
         if kind is tuple or kind is list:
@@ -408,18 +359,6 @@ class Recording(extend.Transform):
 
     # The end
 
-    def again(self, function: Callable[[], T]) -> T:
-        """Call a function that records more, after the function itself has run."""
-        return revived([self], function)
-
-    def known(self, x: Recorded, y: Recorded) -> None:
-        """Record that `x` has the value of `y`.
-
-        Later steps use `y`, so `x` is not computed if no other step needs it.
-        """
-        if self.specs[x.number] == self.specs[y.number]:
-            x.number = y.number
-
     def finished_program(self, outputs: Sequence[int], writes: Sequence[Write]) -> Program:
         steps = [*self.steps, *writes]
         used = set(outputs)
@@ -428,10 +367,6 @@ class Recording(extend.Transform):
         constants = {n: x for n, x in self.constants.items() if n in used}
         return Program(tuple(self.arguments), constants, self.specs, steps, tuple(outputs))
 
-    def finish(self) -> None:
-        super().finish()
-        self.lines.forget()
-
     def forget(self) -> None:
         """Release the arrays, at the end of the recording.
 
@@ -439,14 +374,17 @@ class Recording(extend.Transform):
         as would the frames in the traceback of an error.
         """
         self.refused = None
-        self.lines.forget()
         self._elements.clear()
-        self._captured.clear()
+        self.captured.clear()
         self.arguments.clear()
 
 
-def _no_modes(_: Any) -> Any:
-    return None
+def _line() -> str:
+    """file:line of the innermost frame outside of multigrad; empty if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _has_no_axes(x: Any) -> bool:
@@ -455,5 +393,3 @@ def _has_no_axes(x: Any) -> bool:
 
 _new: Any = object.__new__
 _PLAIN = frozenset((bool, int, float, complex, str, slice, type(None), type(Ellipsis)))
-
-__all__ = ["Aside", "Recorded", "Recording", "Standing"]

@@ -27,9 +27,9 @@ STATICS = (bool, int, float, complex, str, bytes, type, slice, range, Enum, type
 """Classes of results that are not arrays, and are returned unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How the outputs of a program become the result of a call.
+@dataclass(slots=True, eq=False)
+class Variant:
+    """A program of a key, and how its outputs become the result of a call.
 
     library    of the arrays
     structure  of the result
@@ -38,14 +38,27 @@ class Result:
                without axes, where the program may have a scalar; ("argument", i), the i-th leaf
                of the arguments itself; ("static", x), x
     tensors    whether arrays are returned as Tensors
+    writes     the leaves of the arguments that are written: with None by the program itself, else
+               with that output
+    run        the program as a function
+    checked    whether it has been compared with the function
     """
 
+    program: Program
     library: Library
     structure: tree.Structure
     places: Sequence[tuple[str, Any]]
     tensors: bool
+    writes: dict[int, int | None]
+    run: Any = None
+    checked: bool = False
+    guards: list[Guard] = field(init=False)
 
-    def of(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def __post_init__(self) -> None:
+        self.guards = [step for step in self.program.steps if isinstance(step, Guard)]
+
+    def result(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """The result of a call whose program has returned `outs`."""
         return tree.built(
             self.structure, [self._leaf(what, x, outs, leaves) for what, x in self.places]
         )
@@ -59,38 +72,14 @@ class Result:
             return wrap(outs[x]) if self.tensors and is_array(outs[x]) else outs[x]
         return leaves[x] if what == "argument" else x
 
-
-@dataclass(slots=True, eq=False)
-class Variant:
-    """A program of a key.
-
-    writes   the leaves of the arguments that are written: with None by the program itself, else
-             with that output
-    run      the program as a function
-    checked  whether it has been compared with the function
-    """
-
-    program: Program
-    result: Result
-    writes: dict[int, int | None]
-    run: Any = None
-    checked: bool = False
-    guards: list[Guard] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.guards = [step for step in self.program.steps if isinstance(step, Guard)]
-
     def returned(self, outs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """The result of a call whose program has returned `outs`.
-
-        Tensors that the function writes get their new values.
-        """
+        """The result of a call, after Tensors that the function writes get their new values."""
         for i, place in self.writes.items():
             if place is not None:
                 leaves[i][...] = outs[place]
             elif isinstance(leaves[i], Tensor):
                 note_write(leaves[i]._cell)
-        return self.result.of(outs, leaves)
+        return self.result(outs, leaves)
 
     def begins(self, guards: Sequence[Guard]) -> bool:
         """Whether its first guards expect these answers."""
@@ -200,15 +189,15 @@ class _Call:
                 writes[i] = None
                 steps.append(Write(self.numbers[i], layer.number))
         program = self.recording.finished_program(self.outputs, steps)
-        result = Result(self.library, structure, places, not self.arguments.raw)
+        variant = Variant(program, self.library, structure, places, not self.arguments.raw, writes)
         memory = shared(program) if self.library.mutable else set()
         outs = [
             unshared(x) if n in memory or n in self.outputs[:i] else x
             for i, (n, x) in enumerate(zip(self.outputs, self.arrays, strict=True))
         ]
-        returned = result.of(outs, self.arguments.leaves)
+        returned = variant.result(outs, self.arguments.leaves)
         self.write(written)
-        return Variant(program, result, writes), returned
+        return variant, returned
 
     # Results
 
@@ -289,7 +278,8 @@ class _Call:
             leaf = self.arguments.leaves[i]
             if layer.number != n and not isinstance(leaf, self.library.scalars):
                 layers[i] = layer
-        if layers and not may_write(self.arguments, list(layers), self.recording.captured()):
+        captured = [x for x, _ in self.recording.captured.values()]
+        if layers and not may_write(self.arguments, list(layers), captured):
             raise Aside
         return layers
 

@@ -23,7 +23,7 @@ from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
 from ..tracebacks import blamed
 
-_calls: dict[Any, Callable[..., Any]] = {}
+calls: dict[Any, Callable[..., Any]] = {}
 """For each ufunc, the function of its counterpart, in the form in which operators call it."""
 
 
@@ -34,7 +34,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: A
     """
     try:
         if method == "__call__" and not kwargs:
-            function = _calls.get(ufunc)
+            function = calls.get(ufunc)
             if function is not None:
                 result = function(*inputs)
                 if result is not NotImplemented:
@@ -89,12 +89,7 @@ def keep(ufunc: Any, op: Op, function: Callable[..., Any]) -> None:
     """
     with keeping:
         if op.name in OPS and OPS[op.name] is op:
-            _calls[ufunc] = function
-
-
-def function_for(ufunc: Any) -> Callable[..., Any] | None:
-    """The function that `keep` has noted."""
-    return _calls.get(ufunc)
+            calls[ufunc] = function
 
 
 def _bound(t: Any) -> Any:
@@ -120,7 +115,7 @@ class _ByClass(property):
 def _forget(op: Op) -> None:
     """Drop the functions of an earlier declaration."""
     with keeping:
-        _calls.clear()
+        calls.clear()
 
 
 Surface._define("__array_ufunc__", _ByClass(_bound))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..backends.raw import arrives
 from ..core.level import Layer
+from ..ops.keys import along, place
 from ..registry import OPS
 from .reductions import cast, floats
 from .table import counterpart, counterparts
@@ -27,7 +28,6 @@ from .values import (
     library_of_all,
     of,
     operands,
-    placed,
     refuse,
 )
 
@@ -166,7 +166,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return of.linalg.matrix_norm(x, ord=ord, **options)
     if np.ndim(axis) == 0:
         return of.linalg.vector_norm(x, axis=int(axis), ord=length, **options)
-    places = [placed("numpy.linalg.norm", i, len(x.shape)) for i in axis]
+    places = [place("numpy.linalg.norm", "axis", i, len(x.shape)) for i in axis]
     if len(places) == 1:
         return of.linalg.vector_norm(x, axis=places[0], ord=length, **options)
     if len(places) != 2:
@@ -191,22 +191,22 @@ def cond(x: Any, p: Any = None) -> Any:
 # ----- Fourier transforms -----
 
 
-def _for_fft(name: str, a: Any) -> Any:
-    """The array in a dtype for a transform.
+def _transformed(name: str, a: Any, norm: Any, out: Any, **options: Any) -> Any:
+    """The transform of an array.
 
     Integers become floats. Real arrays become complex ones for transforms of complex arrays.
     """
     a = floats(a)
-    if a._elem.complex or name in ("rfft", "ihfft", "rfftn"):
-        return a
-    xp = a._elem.library.bound
-    return of.astype(a, xp.complex64 if str(a.dtype).endswith("float32") else xp.complex128)
+    if not a._elem.complex and name not in ("rfft", "ihfft", "rfftn"):
+        xp = a._elem.library.bound
+        a = of.astype(a, xp.complex64 if str(a.dtype).endswith("float32") else xp.complex128)
+    result = getattr(of.fft, name)(a, norm=norm or "backward", **options)
+    return finish(f"fft.{name}", result, out)
 
 
 def _transform(name: str) -> Callable[..., Any]:
     def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
-        result = getattr(of.fft, name)(_for_fft(name, a), n=n, axis=axis, norm=norm or "backward")
-        return finish(f"fft.{name}", result, out)
+        return _transformed(name, a, norm, out, n=n, axis=axis)
 
     return function
 
@@ -215,8 +215,7 @@ def _several(name: str, axes_: tuple[int, int] | None) -> Callable[..., Any]:
     def function(
         a: Any, s: Any = None, axes: Any = axes_, norm: Any = None, out: Any = None
     ) -> Any:
-        result = getattr(of.fft, name)(_for_fft(name, a), s=s, axes=axes, norm=norm or "backward")
-        return finish(f"fft.{name}", result, out)
+        return _transformed(name, a, norm, out, s=s, axes=axes)
 
     return function
 
@@ -252,15 +251,14 @@ counterpart("fix")(lambda x, out=None: finish("fix", of.trunc(x), out))
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     library = library_of_all("numpy.trapezoid", y, x, dx)
     y = arrayed(y, library)
-    axis = placed("numpy.trapezoid", axis, len(y.shape))
+    axis = place("numpy.trapezoid", "axis", axis, len(y.shape))
     step = dx
     if x is not None:
         x = arrayed(x, library)
         step = of.diff(x, axis=axis if len(x.shape) > 1 else 0)
         if len(x.shape) == 1:
             step = of.reshape(step, (-1, *(1,) * (len(y.shape) - axis - 1)))
-    before = (slice(None),) * axis
-    pairs = y[(*before, slice(1, None), ...)] + y[(*before, slice(None, -1), ...)]
+    pairs = y[along(axis, 1, None)] + y[along(axis, None, -1)]
     return of.sum(step * pairs / 2.0, axis=axis)
 
 
@@ -268,7 +266,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NOTHING, append: Any = NOTHING) -> Any:
     library = library_of_all("numpy.diff", a, prepend, append)
     a = arrayed(a, library)
-    axis = placed("numpy.diff", axis, len(a.shape))
+    axis = place("numpy.diff", "axis", axis, len(a.shape))
     shape = tuple(1 if i == axis else m for i, m in enumerate(a.shape))
     ends = (arrayed(x, library) if is_given(x) else None for x in (prepend, append))
     before, after = (x if x is None or x.shape else of.broadcast_to(x, shape) for x in ends)
@@ -321,7 +319,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     """NumPy's unwrap. It adds whole periods, which are constant almost everywhere."""
     whole = isinstance(period, int) and not p._elem.floating
     p = p if whole else floats(p)
-    axis = placed("numpy.unwrap", axis, len(p.shape))
+    axis = place("numpy.unwrap", "axis", axis, len(p.shape))
     step = of.diff(p.detach(), axis=axis)
     half = period // 2 if whole else period / 2
     low = -half
@@ -331,11 +329,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     jumps = of.where(
         of.abs(step) < (half if discont is None else max(discont, half)), 0, near - step
     )
-    first = (*(slice(None),) * axis, slice(0, 1), ...)
-    return of.concat(
-        [p[first], p[(*first[:-2], slice(1, None), ...)] + of.cumulative_sum(jumps, axis=axis)],
-        axis=axis,
-    )
+    later = p[along(axis, 1, None)] + of.cumulative_sum(jumps, axis=axis)
+    return of.concat([p[along(axis, 0, 1)], later], axis=axis)
 
 
 @counterpart("i0")

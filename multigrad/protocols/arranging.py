@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.element import SCALARS
 from ..core.level import Layer, innermost
+from ..ops.keys import along, place
 from .reductions import cast
 from .table import COUNTERPARTS, counterpart, counterparts
 from .values import (
@@ -24,16 +25,11 @@ from .values import (
     numpys,
     of,
     operands,
-    placed,
     refuse,
     sizes,
 )
 
 # ----- about arrays -----
-
-
-def _inner(x: Any) -> Any:
-    return innermost(x) if isinstance(x, Layer) else x
 
 
 def _full(x: Any, value: bool) -> Any:
@@ -60,15 +56,14 @@ counterparts(
 
 @counterpart("size")
 def size(a: Any, axis: Any = None) -> int:
-    if axis is None:
-        return math.prod(a.shape)
-    return math.prod(a.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
+    axes = range(len(a.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(a.shape[i] for i in axes)
 
 
 @counterpart("result_type")
 def result_type(*arrays_and_dtypes: Any) -> Any:
     library = library_of_all("numpy.result_type", arrays_and_dtypes)
-    return library.bound.result_type(*map(_inner, arrays_and_dtypes))
+    return library.bound.result_type(*map(innermost, arrays_and_dtypes))
 
 
 @counterpart("common_type")
@@ -81,7 +76,7 @@ def common_type(*arrays: Any) -> Any:
 
 @counterpart("shares_memory", "may_share_memory")
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    a, b = _inner(a), _inner(b)
+    a, b = innermost(a), innermost(b)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return bool(np.shares_memory(a, b))
     return a is b
@@ -145,7 +140,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 @counterpart("array_split")
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    axis = placed("numpy.array_split", axis, len(ary.shape))
+    axis = place("numpy.array_split", "axis", axis, len(ary.shape))
     n = ary.shape[axis]
     if isinstance(indices_or_sections, Sequence) or getattr(indices_or_sections, "shape", None):
         bounds = [0, *(int(i) for i in indices_or_sections), n]
@@ -155,8 +150,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
             raise ValueError("number sections must be larger than 0.")
         each, extra = divmod(n, sections)
         bounds = [i * each + min(i, extra) for i in range(sections + 1)]
-    before = (slice(None),) * axis
-    return [ary[(*before, slice(start, end), ...)] for start, end in pairwise(bounds)]
+    return [ary[along(axis, start, end)] for start, end in pairwise(bounds)]
 
 
 @counterpart("vsplit")
@@ -169,9 +163,8 @@ def vsplit(ary: Any, indices_or_sections: Any) -> Any:
     return np.split(ary, indices_or_sections, axis=0)
 
 
+counterpart("concat", "concatenate")(_joining("concatenate", "concat"))
 counterparts(
-    concat=_joining("concatenate", "concat"),
-    concatenate=_joining("concatenate", "concat"),
     dsplit=lambda ary, indices_or_sections: np.split(ary, indices_or_sections, axis=2),
     dstack=lambda tup: of.concat(list(map(_deep, operands("numpy.dstack", *tup))), axis=2),
     hsplit=lambda ary, indices_or_sections: np.split(
@@ -208,8 +201,8 @@ def _ints(axes: Any) -> Any:
 @counterpart("rollaxis")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = len(a.shape)
-    axis = placed("numpy.rollaxis", axis, n)
-    start = placed("numpy.rollaxis: start", start, n + 1 if start >= 0 else n)
+    axis = place("numpy.rollaxis", "axis", axis, n)
+    start = place("numpy.rollaxis: start", "axis", start, n + 1 if start >= 0 else n)
     return of.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
@@ -228,7 +221,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 @counterpart("rot90")
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    i, j = (placed("numpy.rot90", axis, len(m.shape)) for axis in axes)
+    i, j = (place("numpy.rot90", "axis", axis, len(m.shape)) for axis in axes)
     if i == j:
         raise ValueError("Axes must be different.")
     order = list(range(len(m.shape)))
@@ -288,7 +281,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         if not library.bound.isdtype(condition.dtype, "bool"):
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     # Python numbers take the dtype of the arrays. Without an array the widest number decides.
-    parts = list(map(_inner, (*choices, default)))
+    parts = list(map(innermost, (*choices, default)))
     if all(type(x) in SCALARS for x in parts):
         common = arrayed(max(parts, key=lambda x: SCALARS.index(type(x))), library).dtype
     else:
@@ -372,7 +365,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     refuse("numpy.take", mode=None if mode in ("raise", "wrap", "clip") else mode)
     a, indices = operands("numpy.take", a, indices)
     a, axis = _along(a, axis)
-    axis = placed("numpy.take", axis, len(a.shape))
+    axis = place("numpy.take", "axis", axis, len(a.shape))
     n = a.shape[axis]
     if mode != "raise" and n:
         indices = indices % n if mode == "wrap" else of.clip(indices, 0, n - 1)

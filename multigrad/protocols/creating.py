@@ -18,7 +18,7 @@ from .values import arrayed, finish, library_of_all, native, numpys, of, sizes
 
 
 def _options(library: Library, dtype: Any, device: Any) -> dict[str, Any]:
-    options = {"dtype": None if dtype is None else native(library, dtype), "device": device}
+    options = {"dtype": native(library, dtype), "device": device}
     return {name: value for name, value in options.items() if value is not None}
 
 

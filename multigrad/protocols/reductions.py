@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .table import COUNTERPARTS, counterparts
+from ..ops.keys import place
+from .table import COUNTERPARTS, counterpart, counterparts
 from .values import (
     NOTHING,
     arrayed,
@@ -21,7 +22,6 @@ from .values import (
     library_of_all,
     native,
     of,
-    placed,
     refuse,
 )
 
@@ -103,7 +103,7 @@ def _total(name: str, neutral: int, combine: Callable[[Any, Any], Any]) -> Calla
         where: Any = True,
     ) -> Any:
         a = _masked(a, where, neutral)
-        dtype = None if dtype is None else native(a._elem.library, dtype)
+        dtype = native(a._elem.library, dtype)
         total = getattr(of, name)(a, axis=axis, dtype=dtype, keepdims=_keeps(keepdims))
         return finish(name, combine(total, initial) if is_given(initial) else total, out)
 
@@ -238,26 +238,24 @@ def _running(name: str) -> Callable[..., Any]:
                 f"numpy.{name}.accumulate: it runs along one axis, so axis=None is not supported."
             )
         x = cast(x, dtype, f"numpy.{name}.accumulate")
-        axis = placed(f"numpy.{name}.accumulate", axis, len(x.shape))
+        axis = place(f"numpy.{name}.accumulate", "axis", axis, len(x.shape))
         places = of.running_places(x.detach(), axis, name == "maximum")
         return finish(f"{name}.accumulate", of.take_along_axis(x, places, axis=axis), out)
 
     return scan
 
 
+counterpart("max", "amax")(_extremum("max", "maximum", -math.inf))
+counterpart("min", "amin")(_extremum("min", "minimum", math.inf))
 counterparts(
     all=_test("all", True),
     any=_test("any", False),
-    amax=_extremum("max", "maximum", -math.inf),
-    amin=_extremum("min", "minimum", math.inf),
     argmax=_index("argmax"),
     argmin=_index("argmin"),
     count_nonzero=lambda a, axis=None, *, keepdims=False: of.count_nonzero(
         a, axis=axis, keepdims=_keeps(keepdims)
     ),
-    max=_extremum("max", "maximum", -math.inf),
     mean=_mean,
-    min=_extremum("min", "minimum", math.inf),
     prod=_total("prod", 1, operator.mul),
     std=_spread("std"),
     sum=_total("sum", 0, operator.add),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..ops.keys import place
 from .table import counterpart
-from .values import of, placed
+from .values import of
 
 
 @counterpart("unique")
@@ -23,7 +24,7 @@ def unique(
     if axis is None:
         values, indices, inverse, counts = of.unique_all(ar)
     else:
-        axis = placed("numpy.unique", axis, len(ar.shape))
+        axis = place("numpy.unique", "axis", axis, len(ar.shape))
         values, indices, inverse, counts = _rows(ar, axis)
     lost = of.isnan(values) if equal_nan and axis is None and ar._elem.floating else None
     # nan is at the end, and each one is an element of its own

@@ -18,7 +18,7 @@ from ..core.element import Library, by_type
 from ..core.level import Layer
 from ..dispatch.functions import function_of, make_function
 from ..registry import OPS
-from . import function_for, keep
+from . import calls, keep
 from .reductions import REDUCTIONS, SCANS, cast, floats
 from .table import operations
 from .values import arrayed, converted, filled, is_only, library_of_all, listed, native, of, written
@@ -182,7 +182,7 @@ def _counterpart(ufunc: Any) -> Callable[..., Any] | None:
     name = BY_UFUNC.get(ufunc)
     if name in COMPOSED and name not in NAMES:
         return COMPOSED[name]
-    function = function_for(ufunc)
+    function = calls.get(ufunc)
     if function is not None:
         return function
     op = OPS.get(_special(ufunc) if name is None else NAMES[name])

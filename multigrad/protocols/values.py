@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -102,17 +101,6 @@ def operands(name: str, *values: Any) -> list[Any]:
     return [arrayed(x, library) for x in values]
 
 
-def placed(name: str, axis: Any, ndim: int) -> int:
-    """An axis counted from the front.
-
-    Raises IndexError if the axis does not exist. numpy.exceptions.AxisError is an IndexError, too.
-    """
-    i = index(axis)
-    if not -ndim <= i < ndim:
-        raise IndexError(f"{name}: axis {i} is out of bounds for an array with {ndim} axes.")
-    return i % ndim
-
-
 def listed(x: Any, library: Library) -> Any:
     """A list or a tuple as an array of the library.
 
@@ -122,7 +110,9 @@ def listed(x: Any, library: Library) -> Any:
 
 
 def native(library: Library, dtype: Any) -> Any:
-    """The dtype of the library for a dtype in any of NumPy's forms."""
+    """The dtype of the library for a dtype in any of NumPy's forms. None is None."""
+    if dtype is None:
+        return None
     try:
         return getattr(library.bound, np.dtype(dtype).name)
     except (TypeError, AttributeError):  # a dtype of the library itself, or float16 if it has none
@@ -228,7 +218,7 @@ def by_operation(name: str, *args: Any, **kwargs: Any) -> Any:
     options = {
         key: _argument(op.roles[key], x, library) for key, x in kwargs.items() if key in op.roles
     }
-    if options.get("dtype") is not None:
+    if "dtype" in options:
         options["dtype"] = native(library, options["dtype"])
     return finish(name, function_of(op)(*operands, **options), out)
 

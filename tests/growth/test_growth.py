@@ -247,7 +247,7 @@ class TestFinds:
             ("constants of bodies", "blocks", replaying, "KEPT", 10**9),
             ("overrides", "blocks", registry, "_remembered", []),
             ("overrides", "blocks", generated, "weakref", SimpleNamespace(finalize=Mock())),
-            ("NumPy's functions", "code", ufuncs, "function_for", lambda ufunc: None),
+            ("NumPy's functions", "code", ufuncs, "keep", Mock()),
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )

@@ -66,10 +66,6 @@ SAME: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "what is computed twice": (lambda x: mg.sin(x) * mg.sin(x), ["sin", "multiply"]),
     "what nothing needs": (lambda x: (mg.cos(x), mg.sin(x))[1], ["sin"]),
     "constants": (lambda x: x * (np.arange(5.0) * 2 + 1), ["multiply"]),
-    "a scalar that is broadcast": (
-        lambda x: mg.broadcast_to(mg.sum(x), (5,)) * mg.sin(x),
-        ["sum", "sin", "multiply"],
-    ),
 }
 
 DIFFERENT: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {

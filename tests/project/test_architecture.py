@@ -47,7 +47,7 @@ ALLOWED = {
     "inspection": CORE,
     "methods": CORE,
     "namespace": CORE | {"ops", "inspection", "methods"},
-    "protocols": CORE,
+    "protocols": CORE | {"ops"},
     "clients": CORE | {"namespace"},
     "typing": {"namespace"},
     "func": CORE | {"typing", "tree", "layers", "custom", "namespace", "compiling", "program"},

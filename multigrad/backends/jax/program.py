@@ -23,8 +23,8 @@ from ...program import (
     Missed,
     Program,
     Write,
+    carried_out,
     compatible,
-    function_of,
     got,
     is_on_numbers,
     refs,
@@ -69,7 +69,6 @@ class Jitted:
                 self._guards.append(step)
             elif isinstance(step, Call):
                 device.append(step)
-        self.exact = not device
         results = [*program.outputs, *(guard.value for guard in self._guards)]
         self._pieces = list(_pieces(xp, program, device, results))
 
@@ -115,8 +114,8 @@ class Jitted:
                 if not compatible(step.kind, step.expected, got(step.kind, values[step.value])):
                     return False
             elif is_on_numbers(self._program, step):
-                values[step.outs[0]] = function_of(self._xp, self._program, step)(
-                    *filled(step.args, values)
+                values[step.outs[0]] = carried_out(
+                    self._xp, self._program, step, filled(step.args, values)
                 )
             else:
                 x, dtype = filled(step.args[:1], values)[0], step.args[1]
@@ -156,12 +155,10 @@ def _pieces(
 def _function(
     xp: Any, program: Program, calls: Sequence[Call], inputs: Sequence[int], outputs: Sequence[int]
 ) -> Callable[..., Any]:
-    functions = [function_of(xp, program, call) for call in calls]
-
     def piece(*arrays: Any) -> tuple[Any, ...]:
         values = dict(zip(inputs, arrays, strict=True))
-        for call, function in zip(calls, functions, strict=True):
-            result = function(*filled(call.args, values))
+        for call in calls:
+            result = carried_out(xp, program, call, filled(call.args, values))
             values.update(
                 zip(call.outs, (result,) if call.op.outputs == () else tuple(result), strict=True)
             )

@@ -23,7 +23,7 @@ from ...compiling.checks import HiddenStateError
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
 from ...core.element import Library
-from ...core.level import Layer, innermost
+from ...core.level import Layer, innermost, revived
 from ...core.tensor import strip
 from ...program import Call, Missed, Program, Torn, Write, memory_of, run_at
 from .arguments import form
@@ -246,7 +246,7 @@ class _Variant:
             for i, (n, target) in enumerate(zip(self.numbers, targets, strict=True)):
                 to = recording.argument(target)
                 if i >= len(targets) - sums:
-                    n = recording.again(partial(self._added, to, n, self.values[i]))
+                    n = revived([recording], partial(self._added, to, n, self.values[i]))
                 writes.append(Write(to.number, n))
         program = recording.finished_program(outputs, writes)
         recording.forget()
