@@ -177,8 +177,7 @@ class Watch:
 
     operations  the observers of operations, innermost last
     nodes       the observers of nodes or of saved arrays, innermost first
-    alone       `recorded_alone` of the one observer in `nodes`, if there is only one and it
-                overrides that method
+    recorded    reports a new node, given the node, the operands and the result
     tangents    the observers of the rules of tangents
     within      whether this is the state inside of an operation
     parts       whether the state inside of an operation is another one
@@ -192,12 +191,12 @@ class Watch:
     __slots__ = (
         "_inside",
         "_of",
-        "alone",
         "body",
         "nodes",
         "observers",
         "operations",
         "parts",
+        "recorded",
         "tangents",
         "timed",
         "within",
@@ -205,7 +204,7 @@ class Watch:
     operations: tuple[Observer, ...]
     tangents: tuple[Observer, ...]
     nodes: tuple[Observer, ...]
-    alone: Callable[..., None] | None
+    recorded: Callable[..., None]
     timed: Callable[..., None] | None
 
     def __init__(
@@ -221,7 +220,7 @@ class Watch:
         self._of: dict[str, tuple[Observer, ...]] = {}
         if not observers:  # at each step of a loop
             self.operations = self.tangents = self.nodes = ()
-            self.alone = self.timed = None
+            self.recorded, self.timed = _unreported, None
             self.parts = body is not None
             return
         self.parts = body is not None or (not within and any(o.whole for o in observers))
@@ -229,8 +228,8 @@ class Watch:
         self.tangents = self.of(TANGENT)
         self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_OF_NODES))
         one = self.nodes[0] if len(self.nodes) == 1 else None
-        self.alone = (
-            None
+        self.recorded = (
+            partial(_record, self.nodes)
             if one is None or type(one).recorded_alone is Observer.recorded_alone
             else one.recorded_alone
         )
@@ -257,10 +256,6 @@ class Watch:
             self._inside = Watch(self.observers, True) if self.observers else NOTHING
         return self._inside
 
-    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Report a new node to its observers, innermost first."""
-        _record(self.nodes, node, operands, result)
-
 
 def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     """Each observer once, even if it was entered several times.
@@ -270,7 +265,18 @@ def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple({id(o): o for o in observers}.values())
 
 
+def _record(
+    notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any
+) -> None:
+    for observer in notified:
+        if observer.ended:
+            leave(observer)
+        else:
+            observer.recorded(node, operands, result)
+
+
 _OF_NODES = frozenset({NODE, SAVED})
+_unreported = partial(_record, ())
 NOTHING = Watch(())
 
 
@@ -308,7 +314,7 @@ class Mode:
         self.operations: Any = watch.operations or watch.body
         self.timed = watch.timed
         self.tells = bool(base and watch.nodes)
-        self.recorded = watch.alone or watch.recorded
+        self.recorded = watch.recorded
         self.quiet: Mode | None = None
         self._inside: Any = None
 
@@ -758,16 +764,6 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     mode = gate.get()
     if mode is not True and mode.watch.nodes:
         _record(mode.watch.of(NODE), made, operands, result)
-
-
-def _record(
-    notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any
-) -> None:
-    for observer in notified:
-        if observer.ended:
-            leave(observer)
-        else:
-            observer.recorded(node, operands, result)
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

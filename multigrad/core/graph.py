@@ -139,10 +139,8 @@ def notes(node: Node) -> dict[str, Any]:
 
     A note with a method `tell(metadata)` adds to the metadata that users see.
     """
-    noted: dict[str, Any]
-    try:
-        noted = node.noted
-    except AttributeError:
+    noted: dict[str, Any] | None = getattr(node, "noted", None)
+    if noted is None:
         node.noted = noted = {}
     return noted
 

@@ -11,7 +11,7 @@ import copy
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -133,10 +133,11 @@ class Note(NamedTuple):
     outputs: tuple[Output | None, ...]
 
 
+SITE, LABELS, OUTPUTS = "site", "labels", "outputs"
+"""The keys of the notes (`graph.notes`) from which `note_of` makes a Note."""
+
+
 _numbers = count(1)
-NOTE = "note"
-
-
 _dtypes: dict[Any, str] = {}
 
 
@@ -155,100 +156,66 @@ def output_of(t: Any) -> Output | None:
     return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
 
 
-class _Block:
-    """An open block of `label`, or, without a name, of `record_lines`."""
+def elements(result: Any) -> tuple[Any, ...]:
+    """Return what OUTPUTS notes: Element and shape of each output, None for one that is no Tensor.
 
-    __slots__ = ("name", "number", "open")
-
-    def __init__(self, name: str | None, number: int) -> None:
-        self.name, self.number, self.open = name, number, True
-
-    def end(self) -> None:
-        self.open = False
-        _ended[0] = object()
-
-
-_ended: list[object] = [object()]
-"""A token that is replaced whenever a block ends.
-
-A block may end in another context: asyncio tasks inherit it, and a generator may end its block
-anywhere. An observer with an older token then checks its own blocks.
-"""
+    It is cheaper than an Output.
+    """
+    if type(result) is Tensor:
+        return ((result._elem, result._array.shape),)
+    outs = result if isinstance(result, (tuple, list)) else (result,)
+    return tuple((t._elem, t._array.shape) if isinstance(t, Tensor) else None for t in outs)
 
 
 class _Notes(Observer):
-    """The observer that records the open blocks for every new node.
+    """What an open block of `label` or, without labels, of `record_lines` notes of new nodes.
 
-    A context has one: entering or leaving a block replaces it.
-
-    lines  whether source lines are recorded
-    token  the token in `_ended` when all blocks were open
-    plain  the same token if no source lines are recorded, otherwise None
+    A block may end in another context: asyncio tasks inherit it, and a generator may end its block
+    anywhere. `ended` ends it in all of them.
     """
 
-    __slots__ = ("blocks", "labels", "lines", "plain", "token")
+    __slots__ = ("ended", "labels")
     events = frozenset({NODE})
 
-    def __init__(self, blocks: Sequence[_Block]) -> None:
-        self.token = _ended[0]
-        self.blocks = tuple(b for b in blocks if b.open)
-        self.labels = tuple((b.name, b.number) for b in self.blocks if b.name is not None)
-        self.lines = any(b.name is None for b in self.blocks)
-        self.plain = None if self.lines else self.token
+    def __init__(self, *labels: tuple[str, int]) -> None:
+        self.labels = labels
+        self.ended = False
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if operands and self.plain is _ended[0] and type(result) is Tensor:
-            # a cheaper form, from which `noted` makes a Note
-            notes(node)[NOTE] = self.labels, result._elem, result._array.shape
-        elif type(node) is not AccumulateGrad:
-            self._note(node, result)
+        if type(node) is AccumulateGrad:
+            return
+        noted = notes(node)
+        if OUTPUTS not in noted:
+            noted[OUTPUTS] = elements(result)
+        if self.labels:
+            noted[LABELS] = self.labels + noted.get(LABELS, ())  # those inside come first
+        elif SITE not in noted:
+            noted[SITE] = site(sys._getframe(1), skipped())
 
     def recorded_alone(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if operands and self.plain is _ended[0] and type(result) is Tensor:
-            node.noted = {NOTE: (self.labels, result._elem, result._array.shape)}
+        if self.ended:
+            observe.leave(self)
+        elif operands and self.labels:
+            node.noted = {LABELS: self.labels, OUTPUTS: elements(result)}
         else:
             self.recorded(node, operands, result)
 
-    def _note(self, node: Node, result: Any) -> None:
-        if self.token is not _ended[0]:
-            put(self.blocks)
-        current = in_force()
-        if current is not None:
-            where = site(sys._getframe(2), skipped()) if current.lines else None
-            outs = (result,) if isinstance(result, Tensor) else tuple(result)
-            notes(node)[NOTE] = Note(where, current.labels, tuple(map(output_of, outs)))
-
-
-def in_force() -> _Notes | None:
-    """Return the observer that records new nodes in this context."""
-    return next((o for o in observe.watching() if type(o) is _Notes), None)
-
-
-def put(blocks: Sequence[_Block]) -> None:
-    """Make the open blocks among these the blocks of this context."""
-    others = tuple(o for o in observe.watching() if type(o) is not _Notes)
-    ours = _Notes(blocks)
-    observe.put((*others, ours) if ours.blocks else others)
-
-
-def noted(node: Node) -> Note | None:
-    """Return the provenance of a node that `label`, `record_lines` or the report recorded."""
-    recorded = getattr(node, "noted", {})
-    note = recorded.get(NOTE)
-    if type(note) is tuple:
-        labels, elem, shape = note
-        note = recorded[NOTE] = Note(None, labels, (Output(tuple(shape), dtype_name(elem.dtype)),))
-    return note
-
 
 def note_of(node: Node) -> Note | None:
-    """Return the provenance of a node, with the line from anomaly mode if nothing else has it."""
-    note = noted(node)
-    trace = getattr(node, "noted", {}).get(TRACEBACK)
-    if trace is not None and (note is None or note.site is None) and (lines := trace.lines()):
+    """Return the provenance of a node that `label`, `record_lines` or the report recorded.
+
+    Anomaly mode has the line if nothing else has it.
+    """
+    noted = getattr(node, "noted", {})
+    where, trace = noted.get(SITE), noted.get(TRACEBACK)
+    if where is None and trace is not None and (lines := trace.lines()):
         where = Site(*lines[-1])
-        return Note(where, (), ()) if note is None else note._replace(site=where)
-    return note
+    if where is None and OUTPUTS not in noted:
+        return None
+    outputs = (
+        out and Output(tuple(out[1]), dtype_name(out[0].dtype)) for out in noted.get(OUTPUTS, ())
+    )
+    return Note(where, noted.get(LABELS, ()), tuple(outputs))
 
 
 class _Noting:
@@ -258,24 +225,24 @@ class _Noting:
     """
 
     def __init__(self) -> None:
-        self._entered: list[_Block] = []
-        self._number = 0  # the number of the call, for a decorated function
+        self._entered: list[_Notes] = []
 
-    def _block(self) -> _Block:
-        return _Block(getattr(self, "name", None), self._number or next(_numbers))
+    def _labels(self) -> Iterator[tuple[str, int]]:
+        """Yield the label of a new block, if it has one."""
+        yield from ()
 
     def __enter__(self) -> Self:
-        block = self._block()
+        block = _Notes(*self._labels())
         self._entered.append(block)
         try:
-            put((*_open(), block))
+            observe.enter(block)
         except BaseException:  # an interrupt, after which `__exit__` is not called
             self._end(block)
             raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        block: _Block | None = None
+        block: _Notes | None = None
         try:
             block = self._last()
             self._end(block)
@@ -283,23 +250,16 @@ class _Noting:
             self._end(block or self._last())
             raise
 
-    def _last(self) -> _Block:
+    def _last(self) -> _Notes:
         # a generator may end its block in any context
-        return next((b for b in reversed(_open()) if b in self._entered), self._entered[-1])
+        open_here = [o for o in observe.watching() if type(o) is _Notes and not o.ended]
+        return next((b for b in reversed(open_here) if b in self._entered), self._entered[-1])
 
-    def _end(self, block: _Block) -> None:
-        block.end()
+    def _end(self, block: _Notes) -> None:
+        block.ended = True
         if block in self._entered:
             self._entered.remove(block)
-        current = in_force()
-        if current is not None and not all(b.open for b in current.blocks):
-            put(current.blocks)
-
-
-def _open() -> tuple[_Block, ...]:
-    """Return the open blocks of this context, outermost first."""
-    current = in_force()
-    return () if current is None else tuple(b for b in current.blocks if b.open)
+        observe.leave(block)
 
 
 class record_lines(_Noting):
@@ -332,6 +292,10 @@ class label(_Noting):
             )
         super().__init__()
         self.name = name
+        self._number = 0  # the number of the call, for a decorated function
+
+    def _labels(self) -> Iterator[tuple[str, int]]:
+        yield self.name, self._number or next(_numbers)
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]
