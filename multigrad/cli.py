@@ -10,6 +10,7 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -439,11 +440,13 @@ def _profile(options: argparse.Namespace) -> int:
     output = Path(options.output).absolute()  # the script may change the working directory
     if output.is_dir() or not output.parent.is_dir():
         return _refused(f"cannot write there: {output}")
-    run = Run(options.script, options.arguments)
+    command = shlex.join([options.script, *options.arguments])
+    run = Run("script", Path(options.script).name, ("command", command))
     run.begin()
 
     def finish(status: int) -> int:
-        run.end(status)
+        stopped = f"ended with exit status {status}" if status else ""
+        run.end(("exit status", status), stopped)
         sys.stdout.flush()
         try:
             run.write(output)
