@@ -580,16 +580,8 @@ def _task() -> int:
 # ----- Telling -----
 
 
-def around(
-    notified: Sequence[Observer],
-    call: Call,
-    function: Callable[[], Any],
-    undone: Any = NotImplemented,
-) -> Any:
-    """Run `function`, which carries out `call`, and notify these observers of both ends.
-
-    undone  the value that `function` returns if it left the work to another operand
-    """
+def around(notified: Sequence[Observer], call: Call, function: Callable[[], Any]) -> Any:
+    """Run `function`, which carries out `call`, and notify these observers of both ends."""
     tokens: list[tuple[Observer, Any]] = []
     try:
         for observer in notified:
@@ -597,9 +589,7 @@ def around(
                 tokens.append((observer, observer.begin(call)))
         if call.node is not None:
             call.args = ()  # a leaf may take over an array that has no other reference
-        result = function()
-        if result is not undone:
-            call.result = result
+        result = call.result = function()
         return result
     except BaseException as error:
         call.result = error
@@ -726,15 +716,11 @@ def call(
     order: Sequence[str],
     args: Sequence[Any],
     function: Callable[[], Any],
-    of: Any = None,
-    undone: Any = NotImplemented,
 ) -> Any:
     """Return `function()` and notify the observers of calls of this kind."""
     notified = observers(kind)
     if notified:
-        function = partial(
-            around, notified, Call(kind, op, name, order, args, of=of), function, undone
-        )
+        function = partial(around, notified, Call(kind, op, name, order, args), function)
     # an operation that is called here passes values to other operations
     return function() if kind is OPERATION else internally(function)
 

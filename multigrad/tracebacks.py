@@ -135,27 +135,7 @@ def entry(function: F) -> F:
     program passed in, stay as they are. A `try` costs nothing, but the call itself does: the
     decorator is for functions that take microseconds anyway.
     """
-    own = _own_files(function)
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            if (
-                kwargs
-                and type(error) is TypeError
-                and error.__traceback__ is not None
-                and error.__traceback__.tb_next is None
-            ):
-                _suggest(error, function, kwargs)
-            theirs = fold(error, own)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, function, args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
-
-    return _named(call, function)
+    return _folding(function, function, function, _own_files(function))
 
 
 def result_of(name: str, wrapped: Callable[..., Any] | None = None) -> Callable[[F], F]:
@@ -163,29 +143,36 @@ def result_of(name: str, wrapped: Callable[..., Any] | None = None) -> Callable[
 
     wrapped  the function whose name and signature it has, if these are not its own
     """
-
-    def decorate(function: F) -> F:
-        @wraps(wrapped or function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return function(*args, **kwargs)
-            except Exception as error:
-                theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-                instead = blamed(error, theirs, name, args, kwargs)
-                if instead is not None:
-                    raise instead from error
-                raise
-
-        return _named(call, function)
-
-    return decorate
+    return lambda function: _folding(function, wrapped or function, name, OWN)
 
 
-def _named(call: Any, function: F) -> F:
-    """A decorated function, which tracebacks show by the name of `function`."""
-    code: CodeType = call.__code__
+def _folding(
+    function: F, wrapped: Callable[..., Any], called: Callable[..., Any] | str, own: tuple[str, ...]
+) -> F:
+    """Return `function` with errors as `entry` says; `called` is the function of `blamed`."""
+
+    @wraps(wrapped)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if (
+                kwargs
+                and called is function
+                and type(error) is TypeError
+                and error.__traceback__ is not None
+                and error.__traceback__.tb_next is None
+            ):
+                _suggest(error, function, kwargs)
+            theirs = fold(error, own)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, called, args, kwargs)
+            if instead is not None:
+                raise instead from error
+            raise
+
+    code: CodeType = call.__code__  # tracebacks show the name of `function`
     call.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return call  # type: ignore[no-any-return]
+    return call  # type: ignore[return-value]
 
 
 def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:
