@@ -289,7 +289,6 @@ class Mode:
     off         the grad modes (level.Switch) of transformations that are off
     watch       the observers
     operations  the observers of operations. If there are none, what exchanges the operands
-    timed       the function that takes the times of operations, if only times are wanted
     tells       whether the base level records and there are observers of nodes
     recorded    reports a new node, given the node, the operands and the result
     quiet       the same Mode with the base level off; set when it is first needed
@@ -303,7 +302,6 @@ class Mode:
         "quiet",
         "recorded",
         "tells",
-        "timed",
         "watch",
     )
 
@@ -312,7 +310,6 @@ class Mode:
         self.off = off
         self.watch = watch
         self.operations: Any = watch.operations or watch.body
-        self.timed = watch.timed
         self.tells = bool(base and watch.nodes)
         self.recorded = watch.recorded
         self.quiet: Mode | None = None
@@ -637,7 +634,7 @@ def operation(
             if op.kind == "composite"
             else _where(mode._inside or mode.inside, mode, function, *args, **kwargs)
         )
-    timed = mode.timed
+    timed = mode.watch.timed
     if timed is not None and not notified[0].ended:
         result: Any = None
         start = perf_counter_ns()

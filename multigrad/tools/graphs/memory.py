@@ -14,7 +14,7 @@ from ..profiler.memory import arrays
 from ..tables import aligned, counted, size
 from .folding import described
 from .model import Graph, SavedArray, Vertex, collect, itemsize, nbytes, tensors_of
-from .provenance import Output, Site
+from .provenance import Site
 
 ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines())"
 
@@ -166,8 +166,7 @@ class MemoryReport:
             ]
             lines += _table((title, "bytes", "arrays", "operations"), rows, {1, 2, 3})
         alike = Counter(
-            (described(Output(k.shape, k.dtype)), size(k.nbytes), k.param or k.kind, _users(k))
-            for k in self.memories
+            (described(k), size(k.nbytes), k.param or k.kind, _users(k)) for k in self.memories
         )
         largest = [
             (shape, total, f"{times:,}", what, users)

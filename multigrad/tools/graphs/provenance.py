@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from ... import observe
+from ... import observe, tracebacks
 from ...core import element
 from ...core.each_call import each_call
 from ...core.graph import TRACEBACK, AccumulateGrad, Node, notes
@@ -77,19 +77,12 @@ def skipped() -> tuple[str, ...]:
 
     They belong to multigrad, to the code that it generates, and to the array libraries in use.
     """
-    libraries = element.libraries()
-    prefixes = _folders.get(len(libraries))
+    in_use = len(element.libraries())
+    prefixes = _folders.get(in_use)
     if prefixes is None:
-        names = {"numpy"}
-        for library in libraries:
-            kinds = (*library.backend.array_types, *library.backend.scalar_types)
-            names |= {kind.__module__.partition(".")[0] for kind in kinds}
-            names.add(getattr(library.backend.namespace, "__name__", "numpy").partition(".")[0])
-        files = (
-            getattr(sys.modules.get(name), "__file__", None)
-            for name in sorted(names - {"builtins", "__main__"})
-        )
-        prefixes = _folders[len(libraries)] = (
+        roots = sorted({"numpy", *tracebacks.library_roots()})
+        files = (getattr(sys.modules.get(root), "__file__", None) for root in roots)
+        prefixes = _folders[in_use] = (
             OWN,
             *GENERATED,
             *PASSING,
@@ -151,9 +144,10 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
-def output_of(t: Any) -> Output | None:
-    """Return the shape and dtype of a Tensor, None for any other object."""
-    return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
+def output_of(x: Any) -> Output | None:
+    """Return the shape and dtype of an array, None for any other object."""
+    array = hasattr(x, "dtype") and hasattr(x, "shape")
+    return Output(tuple(x.shape), dtype_name(x.dtype)) if array else None
 
 
 def elements(result: Any) -> tuple[Any, ...]:
