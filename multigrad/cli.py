@@ -153,8 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         "write the certificate: the result of each test, versions, the device, the date",
     )
     option(
-        "--report PATH.md",
-        "write the table to a file, or between its markers if the file has them",
+        "--report PATH.md", "write the table to a file, or between its markers if the file has them"
     )
     option("--html PATH.html", "write one self-contained page with search and filters")
     option(
@@ -167,8 +166,7 @@ def _parser() -> argparse.ArgumentParser:
         "library lacks a function, else as exemptions, each with a reason to fill in",
     )
     option(
-        "--certificate FOLDER",
-        "write all four files there: conformance.json, .md, .html and .svg",
+        "--certificate FOLDER", "write all four files there: conformance.json, .md, .html and .svg"
     )
     option(
         "--from PATH",

@@ -22,19 +22,12 @@ from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 # ----- Events -----
 
-OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = (
-    "operation",
-    "write",
-    "function",
-    "step",
-    "pass",
-    "tangent",
-    "conversion",
-)
+OPERATION, WRITE, FUNCTION, STEP = "operation", "write", "function", "step"
+PASS, TANGENT, CONVERSION = "pass", "tangent", "conversion"
 """The events that are calls.
 
 Each is a call of an operation, an in-place operation, a Function, a node in a pass, a backward
@@ -208,10 +201,7 @@ class Watch:
     timed: Callable[..., None] | None
 
     def __init__(
-        self,
-        observers: tuple[Observer, ...],
-        within: bool = False,
-        body: Any = None,
+        self, observers: tuple[Observer, ...], within: bool = False, body: Any = None
     ) -> None:
         self.observers = observers
         self.within = within
@@ -294,16 +284,7 @@ class Mode:
     quiet       the same Mode with the base level off; set when it is first needed
     """
 
-    __slots__ = (
-        "_inside",
-        "base",
-        "off",
-        "operations",
-        "quiet",
-        "recorded",
-        "tells",
-        "watch",
-    )
+    __slots__ = ("_inside", "base", "off", "operations", "quiet", "recorded", "tells", "watch")
 
     def __init__(self, base: bool | None, off: frozenset[Any], watch: Watch) -> None:
         self.base = base
@@ -486,17 +467,14 @@ class Label:
         self.end: int | None = None
 
 
-class Place:
+class Place(NamedTuple):
     """The place of a context in the program: the open label, and the rule that runs.
 
     `rule` is an object made for this run of the rule, whose operations are part of it.
     """
 
-    __slots__ = ("label", "rule")
-
-    def __init__(self, label: Label | None, rule: object = None) -> None:
-        self.label = label
-        self.rule = rule
+    label: Label | None
+    rule: object = None
 
 
 place: ContextVar[Place] = ContextVar("multigrad.place", default=Place(None))  # noqa: B039  it never changes

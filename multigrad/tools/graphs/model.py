@@ -115,19 +115,12 @@ class Graph:
         return [v for v in self.vertices if v.leaf]
 
 
+_OF_SHAPES = ("manipulation", "indexing", "searching", "creation", "data_type", "conversion")
 _CHAPTERS = {
-    "elementwise": "elementwise",
-    "linear_algebra": "linear algebra",
-    "linalg": "linear algebra",
-    "fft": "linear algebra",
-    "statistical": "reduction",
-    "sorting": "reduction",
-    "manipulation": "shape and indexing",
-    "indexing": "shape and indexing",
-    "searching": "shape and indexing",
-    "creation": "shape and indexing",
-    "data_type": "shape and indexing",
-    "conversion": "shape and indexing",
+    "elementwise": ("elementwise",),
+    "linear algebra": ("linear_algebra", "linalg", "fft"),
+    "reduction": ("statistical", "sorting"),
+    "shape and indexing": _OF_SHAPES,
 }
 
 
@@ -142,7 +135,7 @@ def kind_of(v: Vertex) -> str:
         return "elementwise" if op.chapter == "elementwise" else "linear algebra"
     if op.kind == "linear" and op.chapter in ("linear_algebra", "linalg"):  # transposes, diagonals
         return "shape and indexing"
-    return _CHAPTERS.get(op.chapter, "other")
+    return next((kind for kind, of in _CHAPTERS.items() if op.chapter in of), "other")
 
 
 def bytes_kept(vertices: Iterable[Vertex]) -> int:

@@ -218,15 +218,15 @@ class _Noting:
     It may be entered several times, and left in any order and in any context.
     """
 
+    name: str | None = None
+    _number = 0  # the number of the call, for a decorated function
+
     def __init__(self) -> None:
         self._entered: list[_Notes] = []
 
-    def _labels(self) -> Iterator[tuple[str, int]]:
-        """Yield the label of a new block, if it has one."""
-        yield from ()
-
     def __enter__(self) -> Self:
-        block = _Notes(*self._labels())
+        labels = [] if self.name is None else [(self.name, self._number or next(_numbers))]
+        block = _Notes(*labels)
         self._entered.append(block)
         try:
             observe.enter(block)
@@ -285,11 +285,7 @@ class label(_Noting):
                 f"label takes the name of a part of the graph, a str, not {type(name).__name__}"
             )
         super().__init__()
-        self.name = name
-        self._number = 0  # the number of the call, for a decorated function
-
-    def _labels(self) -> Iterator[tuple[str, int]]:
-        yield self.name, self._number or next(_numbers)
+        self.name: str = name
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]

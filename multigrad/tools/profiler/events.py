@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from ...tracebacks import entry
-from . import BACKWARD, FORWARD, table, trace
+from . import FORWARD, table, trace
 from .event import FormattedTimesMixin, FunctionEvent
-from .nesting import Around, merge_twins, nest, share_time
+from .nesting import Around, merge_twins, nest, node_around, share_time
 
 __all__ = ["EventList", "FunctionEventAvg", "StringTable"]
 
@@ -239,9 +239,7 @@ def _take_stacks(events: Iterable[FunctionEvent]) -> None:
         if e.scope == FORWARD and e.sequence_nr >= 0 and e.stack
     }
     for event in events:
-        node: FunctionEvent | None = event
-        while node is not None and node.scope != BACKWARD:
-            node = node.cpu_parent
+        node = node_around(event)
         if node is not None and event.stack:
             event.stack = made.get(node.sequence_nr, event.stack if event is not node else [])
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
 from typing import Any
 
+from . import BACKWARD
 from .event import FunctionEvent
 
 Around = Callable[[FunctionEvent], FunctionEvent | None]
@@ -46,6 +47,13 @@ def nest(events: Sequence[FunctionEvent], label_around: Around) -> None:
 def start_of(event: FunctionEvent) -> tuple[float, float]:
     """Return the key by which events are in order of their start, outer ones first."""
     return event.time_range.start, -event.time_range.end
+
+
+def node_around(event: FunctionEvent | None) -> FunctionEvent | None:
+    """Return the event of the node that a call is, or runs inside of."""
+    while event is not None and event.scope != BACKWARD:
+        event = event.cpu_parent
+    return event
 
 
 def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
@@ -108,19 +116,17 @@ def share_time(events: Sequence[FunctionEvent]) -> None:
             if e.time_range.end > e.time_range.start
             for time, begins in ((e.time_range.start, True), (e.time_range.end, False))
         ]
-        own, ended = [0.0] * len(mine), [False] * len(mine)
-        running: list[int] = []  # a heap of -i
+        own = [0.0] * len(mine)
+        running: list[int] = []  # in order of their start
         before = 0.0
         for time, begins, i in sorted(marks):
-            while running and ended[-running[0]]:
-                heappop(running)
             if running:
-                own[-running[0]] += time - before
+                own[running[-1]] += time - before
             before = time
             if begins:
-                heappush(running, -i)
+                insort(running, i)
             else:
-                ended[i] = True
+                del running[bisect_left(running, i)]
         for event, us in zip(mine, own, strict=True):
             if event.thread == thread:
                 costs = sum(sum(child._cost) for child in event.cpu_children)
