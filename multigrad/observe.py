@@ -724,7 +724,7 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Report a leaf, or a node that was not made by an operation."""
     mode = gate.get()
     if mode is not True and mode.watch.nodes:
-        _record(mode.watch.of(NODE), made, operands, result)
+        _record(mode.watch.of(NODE)[::-1], made, operands, result)  # innermost first
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

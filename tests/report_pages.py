@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -72,7 +71,7 @@ def alone(html: str) -> Page:
 def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tuple[Run, Page]:
     path = folder / name
     path.write_text(text)
-    it = Run("script", name, ("command", shlex.join([str(path), *arguments])))
+    it = Run("script", name, ("command", " ".join([str(path), *arguments])))
     it.begin()
 
     def finish(status: int) -> int:
