@@ -182,7 +182,6 @@ class Watch:
     """
 
     __slots__ = (
-        "_inside",
         "_of",
         "body",
         "nodes",
@@ -206,7 +205,6 @@ class Watch:
         self.observers = observers
         self.within = within
         self.body = body
-        self._inside: Watch | None = None
         self._of: dict[str, tuple[Observer, ...]] = {}
         if not observers:  # at each step of a loop
             self.operations = self.tangents = self.nodes = ()
@@ -236,15 +234,6 @@ class Watch:
                 o for o in self.observers if kind in o.events and (whole or not o.whole)
             )
         return observers
-
-    @property
-    def inside(self) -> Watch:
-        """The Watch for the inside of an operation."""
-        if not self.parts:
-            return self
-        if self._inside is None:
-            self._inside = Watch(self.observers, True) if self.observers else NOTHING
-        return self._inside
 
 
 def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
@@ -316,7 +305,8 @@ class Mode:
         if not self.watch.parts:
             return self
         if self._inside is None:
-            self._inside = made(self.base, self.off, self.watch.inside)
+            observers = self.watch.observers
+            self._inside = made(self.base, self.off, _watch(observers, bool(observers), None))
         return self._inside
 
 

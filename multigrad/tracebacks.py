@@ -170,9 +170,10 @@ def _folding(
                 raise instead from error
             raise
 
-    code: CodeType = call.__code__  # tracebacks show the name of `function`
-    call.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return call  # type: ignore[return-value]
+    decorated: Any = call  # tracebacks show the name of `function`
+    code: CodeType = decorated.__code__
+    decorated.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return decorated  # type: ignore[no-any-return]
 
 
 def _own_files(function: Callable[..., Any]) -> tuple[str, ...]:

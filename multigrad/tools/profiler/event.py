@@ -168,10 +168,6 @@ class FunctionEvent(FormattedTimesMixin):
         """Set the event directly around this one."""
         self.cpu_parent = parent
 
-    def _inside(self, name: str) -> Any:
-        """Return the sum of an attribute over the events directly inside."""
-        return sum(getattr(child, name) for child in self.cpu_children)
-
     @property
     def key(self) -> str:
         """The name, by which averages are grouped."""
@@ -192,7 +188,7 @@ class FunctionEvent(FormattedTimesMixin):
             return 0.0
         if self._own_time is not None:
             return self._own_time
-        return self.cpu_time_total - self._inside("cpu_time_total")
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def device_time_total(self) -> float:
@@ -201,24 +197,30 @@ class FunctionEvent(FormattedTimesMixin):
             return 0.0
         if self.kernels:  # they were measured around the whole event
             return sum(k.duration for k in self.kernels)
-        return self._inside("device_time_total")
+        return sum(child.device_time_total for child in self.cpu_children)
 
     @property
     def self_device_time_total(self) -> float:
         """Device time, excluding nested events."""
-        return max(self.device_time_total - self._inside("device_time_total"), 0.0)
+        if self.is_async or not self.use_device:
+            return 0.0
+        inside = sum(child.device_time_total for child in self.cpu_children)
+        return max(self.device_time_total - inside, 0.0)
 
     @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes allocated minus bytes freed on the host, excluding nested events."""
-        return 0 if self.is_async else self.cpu_memory_usage - self._inside("cpu_memory_usage")
+        if self.is_async:
+            return 0
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     @property
     def self_device_memory_usage(self) -> int:
         """Bytes allocated minus bytes freed on the device, excluding nested events."""
-        return (
-            0 if self.is_async else self.device_memory_usage - self._inside("device_memory_usage")
-        )
+        if self.is_async:
+            return 0
+        inside = sum(child.device_memory_usage for child in self.cpu_children)
+        return self.device_memory_usage - inside
 
     def __repr__(self) -> str:
         device = self.use_device

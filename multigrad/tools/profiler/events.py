@@ -6,9 +6,11 @@ old names work and warn.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 from ...tracebacks import entry
@@ -171,10 +173,34 @@ class EventList(list[Any]):
         top_level_events_only  leave out events inside other events
         time_unit              "s", "ms" or "us" for all times
         """
+        if not self:
+            return ""
+        ordered = list(self)
+        if sort_by is not None:
+            key = re.sub("cuda|xpu|privateuse1", "device", sort_by)
+            if not hasattr(ordered[0], key):
+                raise AttributeError(f"table: an event has no attribute {sort_by!r} to sort by")
+            ordered.sort(key=lambda event: getattr(event, key), reverse=True)
+        device = str(self._use_device or self[0].use_device or "device").upper()
+        total = sum(event.self_cpu_time_total for event in ordered)
+        device_total = sum(event.self_device_time_total for event in ordered)
         widths = table.Widths(max_name_column_width, max_src_column_width, max_shapes_column_width)
-        return table.build(
-            self, sort_by, row_limit, widths, header, top_level_events_only, time_unit
-        )
+        columns = table.columns_of(self, widths, device, total, device_total, time_unit)
+        rule = table.line(columns, ["-" * column.width for column in columns])
+        heads = [header, *self._notes]
+        if top_level_events_only:
+            heads.append("This report only display top-level ops statistics")
+        lines = [x for text in heads if text is not None for x in ("=" * (len(rule) - 2), text)]
+        lines += [rule, table.line(columns, [column.title for column in columns]), rule]
+        rows = [e for e in ordered if not (top_level_events_only and e.cpu_parent is not None)]
+        for event in rows if row_limit < 0 else rows[:row_limit]:
+            cells = (column.lines(event) for column in columns)
+            lines += [table.line(columns, texts) for texts in zip_longest(*cells, fillvalue="")]
+        lines += [rule, f"Self CPU time total: {table.format_time(total, time_unit)}"]
+        if device_total > 0:
+            text = table.format_time(device_total, time_unit)
+            lines.append(f"Self {device} time total: {text}")
+        return "\n".join([*lines, *self._footer, ""])
 
     @entry
     def export_chrome_trace(self, path: Any) -> None:

@@ -130,8 +130,9 @@ class RunObserver(Recorder):
     def _note(self, result: Any, where: Site | None, outside: bool) -> None:
         """Record the line and the labels on the node for `draw`, as `record_lines` does."""
         values = result if isinstance(result, (tuple, list)) else (result,)
-        t = next((t for t in values if getattr(t, "_node", None) is not None), None)
-        if not isinstance(t, Tensor) or type(t._node) is AccumulateGrad:
+        tensors = (t for t in values if isinstance(t, Tensor) and t._node is not None)
+        t = next(tensors, None)
+        if t is None or t._node is None or type(t._node) is AccumulateGrad:
             return
         if outside:
             self._last = weakref.ref(t)
