@@ -13,9 +13,10 @@ from ... import observe
 from ...core import tensor
 from ...core.graph import AccumulateGrad, CustomNode, notes
 from ...dispatch import creation
+from ...errors import PACKAGE
 from ...memory import copying, fingerprints
 from ...observe import CONVERSION, FUNCTION, NODE, OPERATION, PASS, STEP, WRITE, Call, Observer
-from ..graphs.provenance import OWN, Site, site, skipped
+from ..graphs.provenance import Site, site, skipped
 from .follow import Losses
 from .report import BreakReport
 from .sites import caller, line, nodes_of, place
@@ -44,7 +45,7 @@ REPORTED = {
 }
 """Other calls, which are reported for a leaf that reached no loss."""
 
-MAKERS = (creation.__file__, copying.__file__, tensor.__file__, f"{OWN}namespace.py")
+MAKERS = (creation.__file__, copying.__file__, tensor.__file__, f"{PACKAGE}namespace.py")
 """Modules that make leaves for the program; transformations and gradcheck make their own."""
 
 SETTERS = tuple(f.__code__ for f in (tensor.Tensor._become_leaf, tensor.Tensor.requires_grad_))
@@ -131,7 +132,7 @@ class BreakObserver(Observer):
         name = frame.f_code.co_filename
         if nodes and name == creation.__file__ and frame.f_code.co_name == "tensor":
             what, kind = "multigrad.tensor()", "detached"
-        elif name.startswith(OWN):
+        elif name.startswith(PACKAGE):
             return None
         where = place(frame)
         if where is None or not nodes:
@@ -163,7 +164,9 @@ class BreakObserver(Observer):
     def _tell(self, call: Call) -> None:
         nodes = nodes_of(call.args[0])
         frame = caller() if nodes and _outermost() is None else None
-        where = None if frame is None or frame.f_code.co_filename.startswith(OWN) else place(frame)
+        where = (
+            None if frame is None or frame.f_code.co_filename.startswith(PACKAGE) else place(frame)
+        )
         if where is None:
             return
         if call.name == "deepcopy" and not nodes_of(call.result):
@@ -192,7 +195,7 @@ class BreakObserver(Observer):
             frame = frame.f_back
         maker = "" if frame is None else frame.f_code.co_filename
         # a leaf of a transformation replaces the values from which it was made
-        if maker not in MAKERS and maker.startswith(OWN):
+        if maker not in MAKERS and maker.startswith(PACKAGE):
             base = None if result._view is None else result._view[0]
             self.report.stands_for(node, [*nodes_of(result._array), *nodes_of(base)])
         elif result._level == 1:

@@ -22,7 +22,7 @@ from ...core import element
 from ...core.each_call import each_call
 from ...core.graph import TRACEBACK, AccumulateGrad, Node, notes
 from ...core.tensor import Tensor
-from ...errors import PACKAGE
+from ...errors import OWN
 from ...observe import NODE, Observer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,8 +65,6 @@ def shown_from(folder: str) -> str:
 
 
 UNKNOWN = Site("<unknown>", 0, "")
-OWN = PACKAGE
-GENERATED = ("<multigrad", "<pullback", "<frozen")
 PASSING = tuple(module.__file__ for module in (contextlib, copy, functools) if module.__file__)
 """Modules of the standard library that call a function on behalf of other code."""
 _folders: dict[int, tuple[str, ...]] = {}
@@ -83,8 +81,8 @@ def skipped() -> tuple[str, ...]:
         roots = sorted({"numpy", *tracebacks.library_roots()})
         files = (getattr(sys.modules.get(root), "__file__", None) for root in roots)
         prefixes = _folders[in_use] = (
-            OWN,
-            *GENERATED,
+            *OWN,
+            "<frozen",
             *PASSING,
             *(str(Path(f).parent) + os.sep for f in files if f and Path(f).name == "__init__.py"),
         )
@@ -218,14 +216,14 @@ class _Noting:
     It may be entered several times, and left in any order and in any context.
     """
 
-    name: str | None = None
     _number = 0  # the number of the call, for a decorated function
 
     def __init__(self) -> None:
         self._entered: list[_Notes] = []
 
     def __enter__(self) -> Self:
-        labels = [] if self.name is None else [(self.name, self._number or next(_numbers))]
+        name = getattr(self, "name", None)
+        labels = [] if name is None else [(name, self._number or next(_numbers))]
         block = _Notes(*labels)
         self._entered.append(block)
         try:
@@ -285,7 +283,7 @@ class label(_Noting):
                 f"label takes the name of a part of the graph, a str, not {type(name).__name__}"
             )
         super().__init__()
-        self.name: str = name
+        self.name = name
 
     def __call__(self, function: F) -> F:
         return each_call(function, self._of_a_call)  # type: ignore[return-value]
