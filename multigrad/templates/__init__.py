@@ -258,7 +258,12 @@ def _library(name: str, module: str, owned: bool, seen: dict[str, Any]) -> dict[
 
 
 def _arguments(*arguments: str) -> str:
-    """The arguments of Capabilities, in a layout that the formatter keeps."""
+    """The arguments of Capabilities, in the layout of the formatter."""
+    line = ", ".join(arguments)
+    if len(line) <= 61:
+        return line
+    if len(line) <= 88:
+        return f"\n            {line}\n        "
     return "".join(f"\n            {a}," for a in arguments) + "\n        "
 
 
