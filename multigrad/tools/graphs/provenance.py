@@ -153,7 +153,7 @@ def elements(result: Any) -> tuple[Any, ...]:
 
     It is cheaper than an Output.
     """
-    if type(result) is Tensor:
+    if type(result) is Tensor:  # most are
         return ((result._elem, result._array.shape),)
     outs = result if isinstance(result, (tuple, list)) else (result,)
     return tuple((t._elem, t._array.shape) if isinstance(t, Tensor) else None for t in outs)
@@ -187,8 +187,8 @@ class _Notes(Observer):
     def recorded_alone(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
         if self.ended:
             observe.leave(self)
-        elif operands and self.labels:
-            node.noted = {LABELS: self.labels, OUTPUTS: elements(result)}
+        elif operands and self.labels and type(result) is Tensor:
+            node.noted = {LABELS: self.labels, OUTPUTS: ((result._elem, result._array.shape),)}
         else:
             self.recorded(node, operands, result)
 
