@@ -10,10 +10,12 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +85,10 @@ def _parser() -> argparse.ArgumentParser:
         "plugin is 'deferred' until its library is imported, or until the plugin is requested by "
         "name.",
     )
-    backends.add_argument(
-        "--probe", action="store_true", help="import each library and show its devices and dtypes"
-    )
-    backends.add_argument(
-        "--traceback", action="store_true", help="show the full traceback of each error"
-    )
     backends.set_defaults(run=_backends)
+    option = partial(_add, backends)
+    option("--probe", "import each library and show its devices and dtypes", action="store_true")
+    option("--traceback", "show the full traceback of each error", action="store_true")
 
     ops = commands.add_parser(
         "ops",
@@ -100,26 +99,25 @@ def _parser() -> argparse.ArgumentParser:
         "with an implementation or a rule of their own; the declaring module. A narrow terminal "
         "leaves out the last columns.",
     )
-    ops.add_argument("pattern", nargs="?", default="", help="show only names that contain PATTERN")
-    ops.add_argument(
-        "--grep",
-        default="",
-        metavar="REGEX",
-        help="show only operations whose name or description matches (case-insensitive)",
-    )
-    ops.add_argument(
-        "--chapter",
-        default="",
-        help="show only this chapter of the standard (elementwise, statistical, ...)",
-    )
-    ops.add_argument(
-        "--runners",
-        nargs=argparse.REMAINDER,
-        metavar="SCRIPT",
-        help="run a script with its arguments, then list the operations that it called: for how "
-        "many signatures code was written, its bytes, and what the slow general path carried out",
-    )
     ops.set_defaults(run=_ops)
+    option = partial(_add, ops)
+    option("pattern", "show only names that contain PATTERN", nargs="?", default="")
+    option(
+        "--grep REGEX",
+        "show only operations whose name or description matches (case-insensitive)",
+        default="",
+    )
+    option(
+        "--chapter",
+        "show only this chapter of the standard (elementwise, statistical, ...)",
+        default="",
+    )
+    option(
+        "--runners SCRIPT",
+        "run a script with its arguments, then list the operations that it called: for how "
+        "many signatures code was written, its bytes, and what the slow general path carried out",
+        nargs=argparse.REMAINDER,
+    )
 
     conformance = commands.add_parser(
         "conformance",
@@ -129,75 +127,60 @@ def _parser() -> argparse.ArgumentParser:
         "the other files present the same results. The exit status is 1 if a test failed or a "
         "backend died.",
     )
-    conformance.add_argument(
-        "--backend",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="repeatable; default: every backend that works on this machine",
+    conformance.set_defaults(run=_conformance)
+    option = partial(_add, conformance)
+    repeatable: dict[str, Any] = {"action": "append", "default": []}
+    option(
+        "--backend NAME",
+        "repeatable; default: every backend that works on this machine",
+        **repeatable,
     )
-    conformance.add_argument(
+    option(
         "--samples",
+        "a few canonical shapes, every sample, or shapes and values that hypothesis draws",
         choices=("short", "full", "random"),
         default="short",
-        help="a few canonical shapes, every sample, or shapes and values that hypothesis draws",
     )
-    conformance.add_argument(
-        "--limit",
+    option(
+        "--limit SECONDS",
+        "end a backend if one test takes longer, and report the test by name (default: 600; 0: no "
+        "limit)",
         type=float,
         default=600.0,
-        metavar="SECONDS",
-        help="end a backend if one test takes longer, and report the test by name (default: "
-        "600; 0: no limit)",
     )
-    conformance.add_argument(
-        "--json",
-        metavar="PATH",
-        help="write the certificate: the result of each test, versions, the device, the date",
+    option(
+        "--json PATH",
+        "write the certificate: the result of each test, versions, the device, the date",
     )
-    conformance.add_argument(
-        "--report",
-        metavar="PATH.md",
-        help="write the table to a file, or between its markers if the file has them",
+    option(
+        "--report PATH.md", "write the table to a file, or between its markers if the file has them"
     )
-    conformance.add_argument(
-        "--html", metavar="PATH.html", help="write one self-contained page with search and filters"
+    option("--html PATH.html", "write one self-contained page with search and filters")
+    option(
+        "--badge PATH.svg",
+        "write a badge: conformant, failed, died, or partial if some tests were not run",
     )
-    conformance.add_argument(
-        "--badge",
-        metavar="PATH.svg",
-        help="write a badge: conformant, failed, died, or partial if some tests were not run",
-    )
-    conformance.add_argument(
-        "--limits",
-        metavar="PATH.json",
-        help="write the tests that fail into a file that the plugin reads: as missing where the "
+    option(
+        "--limits PATH.json",
+        "write the tests that fail into a file that the plugin reads: as missing where the "
         "library lacks a function, else as exemptions, each with a reason to fill in",
     )
-    conformance.add_argument(
-        "--certificate",
-        metavar="FOLDER",
-        help="write all four files there: conformance.json, .md, .html and .svg",
+    option(
+        "--certificate FOLDER", "write all four files there: conformance.json, .md, .html and .svg"
     )
-    conformance.add_argument(
-        "--from",
+    option(
+        "--from PATH",
+        "do not run: report an earlier certificate (repeatable; certificates are merged)",
         dest="earlier",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="do not run: report an earlier certificate (repeatable; certificates are merged)",
+        **repeatable,
     )
-    conformance.add_argument(
-        "--compare",
-        nargs=2,
-        metavar=("OLD", "NEW"),
-        help="do not run: list the improvements and the regressions from OLD to NEW; the exit "
+    option(
+        "--compare OLD NEW",
+        "do not run: list the improvements and the regressions from OLD to NEW; the exit "
         "status is 1 if anything got worse",
+        nargs=2,
     )
-    conformance.add_argument(
-        "pytest", nargs="*", metavar="ARGUMENT", help="further arguments for pytest, after --"
-    )
-    conformance.set_defaults(run=_conformance)
+    option("pytest ARGUMENT", "further arguments for pytest, after --", nargs="*")
 
     breaks = commands.add_parser(
         "breaks",
@@ -206,8 +189,8 @@ def _parser() -> argparse.ArgumentParser:
         "and each leaf that no backward pass reached, with the reason. The exit status is that of "
         "the script.",
     )
-    _takes_script(breaks)
     breaks.set_defaults(run=_breaks)
+    _takes_script(breaks)
 
     profile = commands.add_parser(
         "profile",
@@ -216,14 +199,9 @@ def _parser() -> argparse.ArgumentParser:
         "HTML page: time by operation, a flame chart, memory over time with the arrays that "
         "hold it, the graph. The exit status is that of the script.",
     )
-    profile.add_argument(
-        "--output",
-        default="multigrad-profile.html",
-        metavar="PATH.html",
-        help="default: %(default)s",
-    )
-    _takes_script(profile)
     profile.set_defaults(run=_profile)
+    _add(profile, "--output PATH.html", "default: %(default)s", default="multigrad-profile.html")
+    _takes_script(profile)
 
     new = commands.add_parser(
         "new",
@@ -238,35 +216,44 @@ def _parser() -> argparse.ArgumentParser:
         description="Write a plugin with a backend NAME. multigrad tries the arrays of the "
         "library to find out their capabilities.",
     )
-    backend.add_argument(
-        "name",
-        metavar="NAME",
-        help="name of the backend: the distribution is multigrad-NAME, the package multigrad_NAME",
-    )
-    backend.add_argument(
-        "--module",
-        metavar="M",
-        help="the library's Array API namespace; default: array_api_strict, as a placeholder",
-    )
     backend.set_defaults(run=_new, kind="backend")
+    option = partial(_add, backend)
+    option(
+        "name NAME",
+        "name of the backend: the distribution is multigrad-NAME, the package multigrad_NAME",
+    )
+    option(
+        "--module M",
+        "the library's Array API namespace; default: array_api_strict, as a placeholder",
+    )
     rules = kinds.add_parser(
         "rules",
         help="operations with derivatives, on every array library",
         description="Write a plugin with two operations, mg.NAME.softplus and mg.NAME.energy, "
         "their rules and samples.",
     )
-    rules.add_argument("name", metavar="NAME", help="the operations are named mg.NAME.<operation>")
     rules.set_defaults(run=_new, kind="rules", module=None)
+    _add(rules, "name NAME", "the operations are named mg.NAME.<operation>")
     return parser
 
 
+def _add(
+    command: argparse.ArgumentParser, usage: str, help: str, **settings: Any
+) -> argparse.Action:
+    """Add an option or an argument, written with what it takes: `--json PATH`."""
+    name, *values = usage.split()
+    if values:
+        settings["metavar"] = tuple(values) if len(values) > 1 else values[0]
+    return command.add_argument(name, help=help, **settings)
+
+
 def _takes_script(command: argparse.ArgumentParser) -> None:
-    command.add_argument("script", help="the path of the script")
-    arguments = command.add_argument(
-        "arguments",
+    _add(command, "script", "the path of the script")
+    arguments = _add(
+        command,
+        "arguments ARGUMENT",
+        "what the script gets as sys.argv[1:]",
         nargs=argparse.REMAINDER,
-        metavar="ARGUMENT",
-        help="what the script gets as sys.argv[1:]",
     )
     arguments.required = False  # an error about a missing script should not name the arguments
 
@@ -451,11 +438,13 @@ def _profile(options: argparse.Namespace) -> int:
     output = Path(options.output).absolute()  # the script may change the working directory
     if output.is_dir() or not output.parent.is_dir():
         return _refused(f"cannot write there: {output}")
-    run = Run(options.script, options.arguments)
+    command = shlex.join([options.script, *options.arguments])
+    run = Run("script", Path(options.script).name, ("command", command))
     run.begin()
 
     def finish(status: int) -> int:
-        run.end(status)
+        stopped = f"ended with exit status {status}" if status else ""
+        run.end(("exit status", status), stopped)
         sys.stdout.flush()
         try:
             run.write(output)

@@ -22,19 +22,12 @@ from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 # ----- Events -----
 
-OPERATION, WRITE, FUNCTION, STEP, PASS, TANGENT, CONVERSION = (
-    "operation",
-    "write",
-    "function",
-    "step",
-    "pass",
-    "tangent",
-    "conversion",
-)
+OPERATION, WRITE, FUNCTION, STEP = "operation", "write", "function", "step"
+PASS, TANGENT, CONVERSION = "pass", "tangent", "conversion"
 """The events that are calls.
 
 Each is a call of an operation, an in-place operation, a Function, a node in a pass, a backward
@@ -177,8 +170,7 @@ class Watch:
 
     operations  the observers of operations, innermost last
     nodes       the observers of nodes or of saved arrays, innermost first
-    alone       `recorded_alone` of the one observer in `nodes`, if there is only one and it
-                overrides that method
+    recorded    reports a new node, given the node, the operands and the result
     tangents    the observers of the rules of tangents
     within      whether this is the state inside of an operation
     parts       whether the state inside of an operation is another one
@@ -190,14 +182,13 @@ class Watch:
     """
 
     __slots__ = (
-        "_inside",
         "_of",
-        "alone",
         "body",
         "nodes",
         "observers",
         "operations",
         "parts",
+        "recorded",
         "tangents",
         "timed",
         "within",
@@ -205,23 +196,19 @@ class Watch:
     operations: tuple[Observer, ...]
     tangents: tuple[Observer, ...]
     nodes: tuple[Observer, ...]
-    alone: Callable[..., None] | None
+    recorded: Callable[..., None]
     timed: Callable[..., None] | None
 
     def __init__(
-        self,
-        observers: tuple[Observer, ...],
-        within: bool = False,
-        body: Any = None,
+        self, observers: tuple[Observer, ...], within: bool = False, body: Any = None
     ) -> None:
         self.observers = observers
         self.within = within
         self.body = body
-        self._inside: Watch | None = None
         self._of: dict[str, tuple[Observer, ...]] = {}
         if not observers:  # at each step of a loop
             self.operations = self.tangents = self.nodes = ()
-            self.alone = self.timed = None
+            self.recorded, self.timed = _unreported, None
             self.parts = body is not None
             return
         self.parts = body is not None or (not within and any(o.whole for o in observers))
@@ -229,8 +216,8 @@ class Watch:
         self.tangents = self.of(TANGENT)
         self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_OF_NODES))
         one = self.nodes[0] if len(self.nodes) == 1 else None
-        self.alone = (
-            None
+        self.recorded = (
+            partial(_record, self.nodes)
             if one is None or type(one).recorded_alone is Observer.recorded_alone
             else one.recorded_alone
         )
@@ -248,19 +235,6 @@ class Watch:
             )
         return observers
 
-    @property
-    def inside(self) -> Watch:
-        """The Watch for the inside of an operation."""
-        if not self.parts:
-            return self
-        if self._inside is None:
-            self._inside = Watch(self.observers, True) if self.observers else NOTHING
-        return self._inside
-
-    def recorded(self, node: Any, operands: tuple[Any, ...], result: Any) -> None:
-        """Report a new node to its observers, innermost first."""
-        _record(self.nodes, node, operands, result)
-
 
 def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     """Each observer once, even if it was entered several times.
@@ -270,7 +244,18 @@ def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple({id(o): o for o in observers}.values())
 
 
+def _record(
+    notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any
+) -> None:
+    for observer in notified:
+        if observer.ended:
+            leave(observer)
+        else:
+            observer.recorded(node, operands, result)
+
+
 _OF_NODES = frozenset({NODE, SAVED})
+_unreported = partial(_record, ())
 NOTHING = Watch(())
 
 
@@ -283,32 +268,20 @@ class Mode:
     off         the grad modes (level.Switch) of transformations that are off
     watch       the observers
     operations  the observers of operations. If there are none, what exchanges the operands
-    timed       the function that takes the times of operations, if only times are wanted
     tells       whether the base level records and there are observers of nodes
     recorded    reports a new node, given the node, the operands and the result
     quiet       the same Mode with the base level off; set when it is first needed
     """
 
-    __slots__ = (
-        "_inside",
-        "base",
-        "off",
-        "operations",
-        "quiet",
-        "recorded",
-        "tells",
-        "timed",
-        "watch",
-    )
+    __slots__ = ("_inside", "base", "off", "operations", "quiet", "recorded", "tells", "watch")
 
     def __init__(self, base: bool | None, off: frozenset[Any], watch: Watch) -> None:
         self.base = base
         self.off = off
         self.watch = watch
         self.operations: Any = watch.operations or watch.body
-        self.timed = watch.timed
         self.tells = bool(base and watch.nodes)
-        self.recorded = watch.alone or watch.recorded
+        self.recorded = watch.recorded
         self.quiet: Mode | None = None
         self._inside: Any = None
 
@@ -332,7 +305,8 @@ class Mode:
         if not self.watch.parts:
             return self
         if self._inside is None:
-            self._inside = made(self.base, self.off, self.watch.inside)
+            observers = self.watch.observers
+            self._inside = made(self.base, self.off, _watch(observers, bool(observers), None))
         return self._inside
 
 
@@ -483,17 +457,14 @@ class Label:
         self.end: int | None = None
 
 
-class Place:
+class Place(NamedTuple):
     """The place of a context in the program: the open label, and the rule that runs.
 
     `rule` is an object made for this run of the rule, whose operations are part of it.
     """
 
-    __slots__ = ("label", "rule")
-
-    def __init__(self, label: Label | None, rule: object = None) -> None:
-        self.label = label
-        self.rule = rule
+    label: Label | None
+    rule: object = None
 
 
 place: ContextVar[Place] = ContextVar("multigrad.place", default=Place(None))  # noqa: B039  it never changes
@@ -574,16 +545,8 @@ def _task() -> int:
 # ----- Telling -----
 
 
-def around(
-    notified: Sequence[Observer],
-    call: Call,
-    function: Callable[[], Any],
-    undone: Any = NotImplemented,
-) -> Any:
-    """Run `function`, which carries out `call`, and notify these observers of both ends.
-
-    undone  the value that `function` returns if it left the work to another operand
-    """
+def around(notified: Sequence[Observer], call: Call, function: Callable[[], Any]) -> Any:
+    """Run `function`, which carries out `call`, and notify these observers of both ends."""
     tokens: list[tuple[Observer, Any]] = []
     try:
         for observer in notified:
@@ -591,9 +554,7 @@ def around(
                 tokens.append((observer, observer.begin(call)))
         if call.node is not None:
             call.args = ()  # a leaf may take over an array that has no other reference
-        result = function()
-        if result is not undone:
-            call.result = result
+        result = call.result = function()
         return result
     except BaseException as error:
         call.result = error
@@ -641,7 +602,7 @@ def operation(
             if op.kind == "composite"
             else _where(mode._inside or mode.inside, mode, function, *args, **kwargs)
         )
-    timed = mode.timed
+    timed = mode.watch.timed
     if timed is not None and not notified[0].ended:
         result: Any = None
         start = perf_counter_ns()
@@ -720,15 +681,11 @@ def call(
     order: Sequence[str],
     args: Sequence[Any],
     function: Callable[[], Any],
-    of: Any = None,
-    undone: Any = NotImplemented,
 ) -> Any:
     """Return `function()` and notify the observers of calls of this kind."""
     notified = observers(kind)
     if notified:
-        function = partial(
-            around, notified, Call(kind, op, name, order, args, of=of), function, undone
-        )
+        function = partial(around, notified, Call(kind, op, name, order, args), function)
     # an operation that is called here passes values to other operations
     return function() if kind is OPERATION else internally(function)
 
@@ -757,17 +714,7 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Report a leaf, or a node that was not made by an operation."""
     mode = gate.get()
     if mode is not True and mode.watch.nodes:
-        _record(mode.watch.of(NODE), made, operands, result)
-
-
-def _record(
-    notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any
-) -> None:
-    for observer in notified:
-        if observer.ended:
-            leave(observer)
-        else:
-            observer.recorded(node, operands, result)
+        _record(mode.watch.of(NODE)[::-1], made, operands, result)  # innermost first
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

@@ -167,6 +167,7 @@ def _public(
         except Exception as error:
             if (
                 kwargs
+                and called is function
                 and type(error) is TypeError
                 and error.__traceback__ is not None
                 and error.__traceback__.tb_next is None

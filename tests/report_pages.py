@@ -71,14 +71,14 @@ def alone(html: str) -> Page:
 def run(folder: Path, text: str, *arguments: str, name: str = "script.py") -> tuple[Run, Page]:
     path = folder / name
     path.write_text(text)
-    it = Run(str(path), arguments)
+    it = Run("script", name, ("command", " ".join([str(path), *arguments])))
     it.begin()
 
     def finish(status: int) -> int:
-        it.end(status)
+        it.end(("exit status", status), f"ended with {status}" if status else "")
         return status
 
-    assert script.run(str(path), arguments, finish) == it.status
+    script.run(str(path), arguments, finish)
     return it, Page(it.html)
 
 

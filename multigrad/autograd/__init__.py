@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name != "detect_breaks":
         return import_module(f"{__name__}.{name}")
-    from ..tools.breaks.detect import detect_breaks
+    from ..tools.breaks.watch import detect_breaks
 
     globals()[name] = detect_breaks
     return detect_breaks

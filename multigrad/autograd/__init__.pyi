@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from ..backward.gradients import backward
 from ..core.grad_mode import is_grad_enabled
 from ..core.tensor import Tensor
-from ..tools.breaks.detect import detect_breaks
+from ..tools.breaks.watch import detect_breaks
 from . import (
     anomaly_mode,
     forward_ad,

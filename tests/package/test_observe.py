@@ -35,7 +35,7 @@ from multigrad.observe import (
     WRITE,
     Observer,
 )
-from multigrad.tools.graphs.provenance import noted
+from multigrad.tools.graphs.provenance import note_of
 
 ALL = frozenset({OPERATION, WRITE, FUNCTION, STEP, PASS, CONVERSION, NODE, LABEL})
 
@@ -542,7 +542,7 @@ def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
             next(g)
             in_another_thread(g.close)
             made = mg.sin(x), x[:2], mg.sin(x)
-            assert [[name for name, _ in noted(y.grad_fn).labels] for y in made] == [["around"]] * 3
+            assert [[name for name, _ in note_of(y.grad_fn).labels] for y in made] == [["around"]] * 3
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly")

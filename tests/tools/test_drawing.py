@@ -434,4 +434,4 @@ def test_an_operand_that_is_kept_twice_takes_its_bytes_once(xp):
     y = x * x
     picture = draw(xp.sum(y * y))
     assert picture.summary.endswith("1.6 KiB in saved arrays")
-    assert [v.nbytes for v in picture.graph.operations] == [800, 800, 0]
+    assert [b["bytes"] for b in picture.data()["boxes"]] == [0, 800, 800, 0, 0]

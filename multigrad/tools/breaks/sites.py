@@ -14,8 +14,9 @@ from ...core import conversions
 from ...core.graph import Node
 from ...core.level import Layer
 from ...custom import decorators
+from ...errors import PACKAGE
 from ...memory import saved
-from ..graphs.provenance import OWN, UNKNOWN, Site, frames, site, skipped
+from ..graphs.provenance import UNKNOWN, Site, frames, site, skipped
 
 CALLBACKS = frozenset(module.__file__ for module in (backward, saved, decorators))
 """Modules that call the program's code themselves: hooks, rules, custom derivatives."""
@@ -64,7 +65,7 @@ def place(frame: FrameType | None = None) -> Site | None:
 
 def program(frame: FrameType | None) -> FrameType | None:
     """Return the innermost of these frames outside multigrad."""
-    return next((f for f in frames(frame) if not f.f_code.co_filename.startswith(OWN)), None)
+    return next((f for f in frames(frame) if not f.f_code.co_filename.startswith(PACKAGE)), None)
 
 
 def caller() -> FrameType | None:

@@ -28,12 +28,14 @@ class Box:
     kind    "leaf", "operation", "group" (several operations: of a label, of a function, or a
             stretch of the row), "output"
     title   its name
+    key     what boxes of a pattern that repeats have in common
     times   its repetitions, if it is part of a pattern that is drawn once
     """
 
     kind: str
     title: str
     members: list[Vertex]
+    key: Hashable = None
     times: int = 1
     number: int = 0
     rows: list[str] = field(default_factory=list)
@@ -57,15 +59,6 @@ class Arrow:
     count: int = 1
 
 
-@dataclass(slots=True)
-class Unit:
-    """A stretch of operations that is drawn as one box."""
-
-    members: list[Vertex]
-    title: str
-    key: Hashable
-
-
 def fold(graph: Graph, most: int, fold: bool | None) -> tuple[list[Box], list[Arrow], bool]:
     """Return boxes, parents before children, their arrows, and whether the graph is folded.
 
@@ -75,7 +68,7 @@ def fold(graph: Graph, most: int, fold: bool | None) -> tuple[list[Box], list[Ar
     """
     operations = graph.operations
     if fold is False or (fold is None and len(graph.vertices) <= most):
-        units = [Unit([v], v.name, v.number) for v in operations]
+        units = [Box("operation", v.name, [v]) for v in operations]
         return _drawn(graph, units, list(range(len(units))), [1] * len(units), False)
     for units in _attempts(operations, most):
         places, times = _patterns(units, graph)
@@ -84,8 +77,8 @@ def fold(graph: Graph, most: int, fold: bool | None) -> tuple[list[Box], list[Ar
     return _drawn(graph, units, places, times, True)
 
 
-def _attempts(operations: list[Vertex], most: int) -> Iterator[list[Unit]]:
-    """Yield units by label, innermost labels first, single operations, by function, by number."""
+def _attempts(operations: list[Vertex], most: int) -> Iterator[list[Box]]:
+    """Yield boxes by label, innermost labels first, single operations, by function, by number."""
     for depth in range(max((len(v.labels) for v in operations), default=0), 0, -1):
         yield _stretches(operations, [v.labels[:depth] or None for v in operations], _label)
     yield _stretches(operations, [None] * len(operations), _label)
@@ -99,20 +92,21 @@ def _attempts(operations: list[Vertex], most: int) -> Iterator[list[Unit]]:
 
 def _stretches(
     operations: Sequence[Vertex], parts: Sequence[Any], name: Callable[[Any, int], str]
-) -> list[Unit]:
+) -> list[Box]:
     """Group consecutive operations that belong to the same part.
 
-    Operations whose part is None become units of their own.
+    Operations whose part is None get boxes of their own.
     """
-    units: list[Unit] = []
+    units: list[Box] = []
     for _, stretch in groupby(zip(parts, operations, strict=True), itemgetter(0)):
         (part, *_), members = map(list, zip(*stretch, strict=True))
         if part is None:
-            units += [Unit([v], v.name, _key(v)) for v in members]
+            units += [Box("operation", v.name, [v], _key(v)) for v in members]
         else:
             title = name(part, len(members))
             alike = re.sub(r"\d+", "#", title), tuple(v.name for v in members[:50]), len(members)
-            units.append(Unit(members, title, alike))
+            kind = "group" if len(members) > 1 else "operation"
+            units.append(Box(kind, title, members, alike))
     return units
 
 
@@ -132,7 +126,7 @@ def _function(where: Any, size: int) -> str:
 # Patterns
 
 
-def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
+def _patterns(units: list[Box], graph: Graph) -> tuple[list[int], list[int]]:
     """Find repetitions in the row of units.
 
     Returns for each unit the number of the unit that it is drawn as, and for each of those the
@@ -158,7 +152,7 @@ def _patterns(units: list[Unit], graph: Graph) -> tuple[list[int], list[int]]:
     return places, times
 
 
-def _numbered(units: list[Unit], graph: Graph) -> list[int]:
+def _numbered(units: list[Box], graph: Graph) -> list[int]:
     """Number the units, with equal numbers for units that are alike.
 
     Units are alike if their keys are equal and their operands come from units at equal distances.
@@ -201,17 +195,18 @@ def _pattern_at(keys: list[int], ahead: list[int], i: int) -> tuple[int, int]:
 
 
 def _drawn(
-    graph: Graph, units: list[Unit], places: list[int], times: list[int], folded: bool
+    graph: Graph, units: list[Box], places: list[int], times: list[int], folded: bool
 ) -> tuple[list[Box], list[Arrow], bool]:
     boxes: dict[int, Box] = {}  # by place
     last: dict[int, str] = {}  # by place: the title of the last unit
     at: dict[int, int] = {}  # vertex -> place
-    for place, u in zip(places, units, strict=True):
-        kind = "operation" if len(u.members) == 1 else "group"
-        box = boxes.setdefault(place, Box(kind, u.title, [], times[place]))
-        box.members += u.members
-        last[place] = u.title
-        at |= {v.number: place for v in u.members}
+    for place, unit in zip(places, units, strict=True):
+        last[place] = unit.title
+        at |= {v.number: place for v in unit.members}
+        box = boxes.setdefault(place, unit)
+        if box is not unit:
+            box.members += unit.members
+        box.times = times[place]
     for place, box in boxes.items():
         if last[place] != box.title:
             box.title = f"{box.title} … {last[place]}"
@@ -219,7 +214,7 @@ def _drawn(
     for users, members in _leaves(graph, at, boxes, folded):
         first, final = (members[i].param or "leaf" for i in (0, -1))
         title = first if first == final else f"{first} … {final}"
-        box = Box("leaf", title, members, len(members))
+        box = Box("leaf", title, members, times=len(members))
         placed.append((min(users, default=len(units)), False, box))
     placed += [(place, True, box) for place, box in boxes.items()]
     order = [box for *_, box in sorted(placed, key=itemgetter(0, 1))]

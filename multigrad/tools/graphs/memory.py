@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from math import ceil, prod, sqrt
 from typing import Any
 
-from ...core.graph import AccumulateGrad
 from ...tracebacks import entry
 from ..profiler.memory import arrays
 from ..tables import aligned, counted, size
 from .folding import described
 from .model import Graph, SavedArray, Vertex, collect, itemsize, nbytes, tensors_of
-from .provenance import Output, Site
+from .provenance import Site
 
 ENABLE = "not recorded (run the forward pass within autograd.graph.record_lines())"
 
@@ -111,7 +110,11 @@ class MemoryReport:
         self.operations = len(graph.operations)
         self.freed = sum(v.freed for v in graph.vertices)
         self.packed = sum(s.packed and not s.raw for v in graph.operations for s in v.saved)
-        leaves = [(v, x) for v in graph.leaves for x in arrays(_variable(v))]
+        leaves = [
+            (v, x)
+            for v in graph.leaves
+            for x in arrays(v.node.variable)  # type: ignore[attr-defined]
+        ]
         uses = [(v, s, x) for v in graph.operations for s in v.saved for x in s.raw]
         memory_of, sizes = _memories([*(x for _, x in leaves), *(x for *_, x in uses)])
         names = {memory_of[id(x)]: v.param or "leaf" for v, x in leaves}
@@ -166,8 +169,7 @@ class MemoryReport:
             ]
             lines += _table((title, "bytes", "arrays", "operations"), rows, {1, 2, 3})
         alike = Counter(
-            (described(Output(k.shape, k.dtype)), size(k.nbytes), k.param or k.kind, _users(k))
-            for k in self.memories
+            (described(k), size(k.nbytes), k.param or k.kind, _users(k)) for k in self.memories
         )
         largest = [
             (shape, total, f"{times:,}", what, users)
@@ -220,11 +222,6 @@ def _shares(entries: Sequence[tuple[Kept, Vertex]], name: Callable[[Vertex], str
         for where, group in groups.items()
     ]
     return sorted(shares, key=lambda s: (-s.nbytes, s.where))
-
-
-def _variable(leaf: Vertex) -> Any:
-    assert isinstance(leaf.node, AccumulateGrad)
-    return leaf.node.variable
 
 
 def _memories(raws: Iterable[Any]) -> tuple[dict[int, int], dict[int, int]]:

@@ -90,10 +90,6 @@ class Vertex:
         return type(self.node) is AccumulateGrad
 
     @property
-    def nbytes(self) -> int:
-        return bytes_kept((self,))
-
-    @property
     def changed(self) -> bool:
         return any(s.changed for s in self.saved)
 
@@ -119,19 +115,12 @@ class Graph:
         return [v for v in self.vertices if v.leaf]
 
 
+_OF_SHAPES = ("manipulation", "indexing", "searching", "creation", "data_type", "conversion")
 _CHAPTERS = {
-    "elementwise": "elementwise",
-    "linear_algebra": "linear algebra",
-    "linalg": "linear algebra",
-    "fft": "linear algebra",
-    "statistical": "reduction",
-    "sorting": "reduction",
-    "manipulation": "shape and indexing",
-    "indexing": "shape and indexing",
-    "searching": "shape and indexing",
-    "creation": "shape and indexing",
-    "data_type": "shape and indexing",
-    "conversion": "shape and indexing",
+    "elementwise": ("elementwise",),
+    "linear algebra": ("linear_algebra", "linalg", "fft"),
+    "reduction": ("statistical", "sorting"),
+    "shape and indexing": _OF_SHAPES,
 }
 
 
@@ -146,7 +135,7 @@ def kind_of(v: Vertex) -> str:
         return "elementwise" if op.chapter == "elementwise" else "linear algebra"
     if op.kind == "linear" and op.chapter in ("linear_algebra", "linalg"):  # transposes, diagonals
         return "shape and indexing"
-    return _CHAPTERS.get(op.chapter, "other")
+    return next((kind for kind, of in _CHAPTERS.items() if op.chapter in of), "other")
 
 
 def bytes_kept(vertices: Iterable[Vertex]) -> int:
@@ -342,7 +331,7 @@ def _saved_array(
     name: str, raw: tuple[Any, ...], origin: str, like: Any, **more: Any
 ) -> SavedArray:
     """Return what is saved, with the shape and the dtype of `like`; None if they are unknown."""
-    return SavedArray(name, raw, origin, *(_output(like) or (None, None)), **more)
+    return SavedArray(name, raw, origin, *(output_of(like) or (None, None)), **more)
 
 
 def _saved_by_function(node: CustomNode) -> Iterator[SavedArray]:
@@ -369,12 +358,6 @@ def _put(v: Vertex, number: int, shape: Any, dtype: Any) -> None:
             before.shape if shape is None else tuple(shape),
             before.dtype or (None if dtype is None else dtype_name(dtype)),
         )
-
-
-def _output(x: Any) -> Output | None:
-    """Return the shape and dtype of an array, None for any other object."""
-    array = hasattr(x, "dtype") and hasattr(x, "shape")
-    return Output(tuple(x.shape), dtype_name(x.dtype)) if array else None
 
 
 def _infer(vertices: list[Vertex]) -> None:
@@ -407,7 +390,7 @@ def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
     rule = v.node.rule
     saved = dict(zip(rule.plan, _saved.stored(v.node) or ()))
     for number, name in enumerate(rule.op.outputs or ("ans",)):
-        like = _output(saved.get(name))
+        like = output_of(saved.get(name))
         if like is not None:
             _put(v, number, *like)
     alike = v.outputs[0] if _alike(v) else None
@@ -418,7 +401,7 @@ def _from_rule(v: Vertex, vertices: list[Vertex]) -> None:
         if n
     ]
     for (name, i), (parent, output) in zip(arguments, v.parents, strict=False):
-        shape, dtype = _output(_part(saved.get(name), i)) or (
+        shape, dtype = output_of(_part(saved.get(name), i)) or (
             _part(saved.get(f"{name}_shape"), i),
             _part(saved.get(f"{name}_dtype"), i),
         )

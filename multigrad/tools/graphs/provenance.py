@@ -11,18 +11,18 @@ import copy
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from ... import observe
+from ... import observe, tracebacks
 from ...core import element
 from ...core.each_call import each_call
 from ...core.graph import TRACEBACK, AccumulateGrad, Node, notes
 from ...core.tensor import Tensor
-from ...errors import PACKAGE
+from ...errors import OWN
 from ...observe import NODE, Observer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,8 +65,6 @@ def shown_from(folder: str) -> str:
 
 
 UNKNOWN = Site("<unknown>", 0, "")
-OWN = PACKAGE
-GENERATED = ("<multigrad", "<pullback", "<frozen")
 PASSING = tuple(module.__file__ for module in (contextlib, copy, functools) if module.__file__)
 """Modules of the standard library that call a function on behalf of other code."""
 _folders: dict[int, tuple[str, ...]] = {}
@@ -77,21 +75,14 @@ def skipped() -> tuple[str, ...]:
 
     They belong to multigrad, to the code that it generates, and to the array libraries in use.
     """
-    libraries = element.libraries()
-    prefixes = _folders.get(len(libraries))
+    in_use = len(element.libraries())
+    prefixes = _folders.get(in_use)
     if prefixes is None:
-        names = {"numpy"}
-        for library in libraries:
-            kinds = (*library.backend.array_types, *library.backend.scalar_types)
-            names |= {kind.__module__.partition(".")[0] for kind in kinds}
-            names.add(getattr(library.backend.namespace, "__name__", "numpy").partition(".")[0])
-        files = (
-            getattr(sys.modules.get(name), "__file__", None)
-            for name in sorted(names - {"builtins", "__main__"})
-        )
-        prefixes = _folders[len(libraries)] = (
-            OWN,
-            *GENERATED,
+        roots = sorted({"numpy", *tracebacks.library_roots()})
+        files = (getattr(sys.modules.get(root), "__file__", None) for root in roots)
+        prefixes = _folders[in_use] = (
+            *OWN,
+            "<frozen",
             *PASSING,
             *(str(Path(f).parent) + os.sep for f in files if f and Path(f).name == "__init__.py"),
         )
@@ -133,10 +124,11 @@ class Note(NamedTuple):
     outputs: tuple[Output | None, ...]
 
 
+SITE, LABELS, OUTPUTS = "site", "labels", "outputs"
+"""The keys of the notes (`graph.notes`) from which `note_of` makes a Note."""
+
+
 _numbers = count(1)
-NOTE = "note"
-
-
 _dtypes: dict[Any, str] = {}
 
 
@@ -150,105 +142,72 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
-def output_of(t: Any) -> Output | None:
-    """Return the shape and dtype of a Tensor, None for any other object."""
-    return Output(tuple(t.shape), dtype_name(t.dtype)) if isinstance(t, Tensor) else None
+def output_of(x: Any) -> Output | None:
+    """Return the shape and dtype of an array, None for any other object."""
+    array = hasattr(x, "dtype") and hasattr(x, "shape")
+    return Output(tuple(x.shape), dtype_name(x.dtype)) if array else None
 
 
-class _Block:
-    """An open block of `label`, or, without a name, of `record_lines`."""
+def elements(result: Any) -> tuple[Any, ...]:
+    """Return what OUTPUTS notes: Element and shape of each output, None for one that is no Tensor.
 
-    __slots__ = ("name", "number", "open")
-
-    def __init__(self, name: str | None, number: int) -> None:
-        self.name, self.number, self.open = name, number, True
-
-    def end(self) -> None:
-        self.open = False
-        _ended[0] = object()
-
-
-_ended: list[object] = [object()]
-"""A token that is replaced whenever a block ends.
-
-A block may end in another context: asyncio tasks inherit it, and a generator may end its block
-anywhere. An observer with an older token then checks its own blocks.
-"""
+    It is cheaper than an Output.
+    """
+    if type(result) is Tensor:  # most are
+        return ((result._elem, result._array.shape),)
+    outs = result if isinstance(result, (tuple, list)) else (result,)
+    return tuple((t._elem, t._array.shape) if isinstance(t, Tensor) else None for t in outs)
 
 
 class _Notes(Observer):
-    """The observer that records the open blocks for every new node.
+    """What an open block of `label` or, without labels, of `record_lines` notes of new nodes.
 
-    A context has one: entering or leaving a block replaces it.
-
-    lines  whether source lines are recorded
-    token  the token in `_ended` when all blocks were open
-    plain  the same token if no source lines are recorded, otherwise None
+    A block may end in another context: asyncio tasks inherit it, and a generator may end its block
+    anywhere. `ended` ends it in all of them.
     """
 
-    __slots__ = ("blocks", "labels", "lines", "plain", "token")
+    __slots__ = ("ended", "labels")
     events = frozenset({NODE})
 
-    def __init__(self, blocks: Sequence[_Block]) -> None:
-        self.token = _ended[0]
-        self.blocks = tuple(b for b in blocks if b.open)
-        self.labels = tuple((b.name, b.number) for b in self.blocks if b.name is not None)
-        self.lines = any(b.name is None for b in self.blocks)
-        self.plain = None if self.lines else self.token
+    def __init__(self, *labels: tuple[str, int]) -> None:
+        self.labels = labels
+        self.ended = False
 
     def recorded(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if operands and self.plain is _ended[0] and type(result) is Tensor:
-            # a cheaper form, from which `noted` makes a Note
-            notes(node)[NOTE] = self.labels, result._elem, result._array.shape
-        elif type(node) is not AccumulateGrad:
-            self._note(node, result)
+        if type(node) is AccumulateGrad:
+            return
+        noted = notes(node)
+        if OUTPUTS not in noted:
+            noted[OUTPUTS] = elements(result)
+        if self.labels:
+            noted[LABELS] = self.labels + noted.get(LABELS, ())  # those inside come first
+        elif SITE not in noted:
+            noted[SITE] = site(sys._getframe(1), skipped())
 
     def recorded_alone(self, node: Node, operands: tuple[Any, ...], result: Any) -> None:
-        if operands and self.plain is _ended[0] and type(result) is Tensor:
-            node.noted = {NOTE: (self.labels, result._elem, result._array.shape)}
+        if self.ended:
+            observe.leave(self)
+        elif operands and self.labels and type(result) is Tensor:
+            node.noted = {LABELS: self.labels, OUTPUTS: ((result._elem, result._array.shape),)}
         else:
             self.recorded(node, operands, result)
 
-    def _note(self, node: Node, result: Any) -> None:
-        if self.token is not _ended[0]:
-            put(self.blocks)
-        current = in_force()
-        if current is not None:
-            where = site(sys._getframe(2), skipped()) if current.lines else None
-            outs = (result,) if isinstance(result, Tensor) else tuple(result)
-            notes(node)[NOTE] = Note(where, current.labels, tuple(map(output_of, outs)))
-
-
-def in_force() -> _Notes | None:
-    """Return the observer that records new nodes in this context."""
-    return next((o for o in observe.watching() if type(o) is _Notes), None)
-
-
-def put(blocks: Sequence[_Block]) -> None:
-    """Make the open blocks among these the blocks of this context."""
-    others = tuple(o for o in observe.watching() if type(o) is not _Notes)
-    ours = _Notes(blocks)
-    observe.put((*others, ours) if ours.blocks else others)
-
-
-def noted(node: Node) -> Note | None:
-    """Return the provenance of a node that `label`, `record_lines` or the report recorded."""
-    recorded = getattr(node, "noted", {})
-    note = recorded.get(NOTE)
-    if type(note) is tuple:
-        labels, elem, shape = note
-        note = recorded[NOTE] = Note(None, labels, (Output(tuple(shape), dtype_name(elem.dtype)),))
-    return note
-
 
 def note_of(node: Node) -> Note | None:
-    """Return the provenance of a node, with the line from anomaly mode if nothing else has it."""
-    note = noted(node)
-    trace = getattr(node, "noted", {}).get(TRACEBACK)
-    if trace is not None and (note is None or note.site is None) and (lines := trace.lines()):
+    """Return the provenance of a node that `label`, `record_lines` or the report recorded.
+
+    Anomaly mode has the line if nothing else has it.
+    """
+    noted = getattr(node, "noted", {})
+    where, trace = noted.get(SITE), noted.get(TRACEBACK)
+    if where is None and trace is not None and (lines := trace.lines()):
         where = Site(*lines[-1])
-        return Note(where, (), ()) if note is None else note._replace(site=where)
-    return note
+    if where is None and OUTPUTS not in noted:
+        return None
+    outputs = (
+        out and Output(tuple(out[1]), dtype_name(out[0].dtype)) for out in noted.get(OUTPUTS, ())
+    )
+    return Note(where, noted.get(LABELS, ()), tuple(outputs))
 
 
 class _Noting:
@@ -257,25 +216,25 @@ class _Noting:
     It may be entered several times, and left in any order and in any context.
     """
 
-    def __init__(self) -> None:
-        self._entered: list[_Block] = []
-        self._number = 0  # the number of the call, for a decorated function
+    _number = 0  # the number of the call, for a decorated function
 
-    def _block(self) -> _Block:
-        return _Block(getattr(self, "name", None), self._number or next(_numbers))
+    def __init__(self) -> None:
+        self._entered: list[_Notes] = []
 
     def __enter__(self) -> Self:
-        block = self._block()
+        name = getattr(self, "name", None)
+        labels = [] if name is None else [(name, self._number or next(_numbers))]
+        block = _Notes(*labels)
         self._entered.append(block)
         try:
-            put((*_open(), block))
+            observe.enter(block)
         except BaseException:  # an interrupt, after which `__exit__` is not called
             self._end(block)
             raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        block: _Block | None = None
+        block: _Notes | None = None
         try:
             block = self._last()
             self._end(block)
@@ -283,23 +242,16 @@ class _Noting:
             self._end(block or self._last())
             raise
 
-    def _last(self) -> _Block:
+    def _last(self) -> _Notes:
         # a generator may end its block in any context
-        return next((b for b in reversed(_open()) if b in self._entered), self._entered[-1])
+        open_here = [o for o in observe.watching() if type(o) is _Notes and not o.ended]
+        return next((b for b in reversed(open_here) if b in self._entered), self._entered[-1])
 
-    def _end(self, block: _Block) -> None:
-        block.end()
+    def _end(self, block: _Notes) -> None:
+        block.ended = True
         if block in self._entered:
             self._entered.remove(block)
-        current = in_force()
-        if current is not None and not all(b.open for b in current.blocks):
-            put(current.blocks)
-
-
-def _open() -> tuple[_Block, ...]:
-    """Return the open blocks of this context, outermost first."""
-    current = in_force()
-    return () if current is None else tuple(b for b in current.blocks if b.open)
+        observe.leave(block)
 
 
 class record_lines(_Noting):

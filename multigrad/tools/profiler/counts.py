@@ -62,7 +62,7 @@ def flops(call: Call, result: Any) -> int:
 
     All examples of a batch are included; those of a tangent are not.
     """
-    if call.op is None or call.op.name not in formulas.COUNTED:
+    if call.op is None or call.op.name not in formulas.RULES:
         return 0
     values = arguments_of(call)
     shapes: Mapping[str, Any] = {n: tuple(v.shape) for n, v in values.items() if is_array(v)}

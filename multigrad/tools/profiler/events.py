@@ -6,15 +6,17 @@ old names work and warn.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 from ...tracebacks import entry
-from . import BACKWARD, FORWARD, table, trace
+from . import FORWARD, table, trace
 from .event import FormattedTimesMixin, FunctionEvent
-from .nesting import Around, merge_twins, nest, share_time
+from .nesting import Around, merge_twins, nest, node_around, share_time
 
 __all__ = ["EventList", "FunctionEventAvg", "StringTable"]
 
@@ -171,10 +173,34 @@ class EventList(list[Any]):
         top_level_events_only  leave out events inside other events
         time_unit              "s", "ms" or "us" for all times
         """
+        if not self:
+            return ""
+        ordered = list(self)
+        if sort_by is not None:
+            key = re.sub("cuda|xpu|privateuse1", "device", sort_by)
+            if not hasattr(ordered[0], key):
+                raise AttributeError(f"table: an event has no attribute {sort_by!r} to sort by")
+            ordered.sort(key=lambda event: getattr(event, key), reverse=True)
+        device = str(self._use_device or self[0].use_device or "device").upper()
+        total = sum(event.self_cpu_time_total for event in ordered)
+        device_total = sum(event.self_device_time_total for event in ordered)
         widths = table.Widths(max_name_column_width, max_src_column_width, max_shapes_column_width)
-        return table.build(
-            self, sort_by, row_limit, widths, header, top_level_events_only, time_unit
-        )
+        columns = table.columns_of(self, widths, device, total, device_total, time_unit)
+        rule = table.line(columns, ["-" * column.width for column in columns])
+        heads = [header, *self._notes]
+        if top_level_events_only:
+            heads.append("This report only display top-level ops statistics")
+        lines = [x for text in heads if text is not None for x in ("=" * (len(rule) - 2), text)]
+        lines += [rule, table.line(columns, [column.title for column in columns]), rule]
+        rows = [e for e in ordered if not (top_level_events_only and e.cpu_parent is not None)]
+        for event in rows if row_limit < 0 else rows[:row_limit]:
+            cells = (column.lines(event) for column in columns)
+            lines += [table.line(columns, texts) for texts in zip_longest(*cells, fillvalue="")]
+        lines += [rule, f"Self CPU time total: {table.format_time(total, time_unit)}"]
+        if device_total > 0:
+            text = table.format_time(device_total, time_unit)
+            lines.append(f"Self {device} time total: {text}")
+        return "\n".join([*lines, *self._footer, ""])
 
     @entry
     def export_chrome_trace(self, path: Any) -> None:
@@ -239,9 +265,7 @@ def _take_stacks(events: Iterable[FunctionEvent]) -> None:
         if e.scope == FORWARD and e.sequence_nr >= 0 and e.stack
     }
     for event in events:
-        node: FunctionEvent | None = event
-        while node is not None and node.scope != BACKWARD:
-            node = node.cpu_parent
+        node = node_around(event)
         if node is not None and event.stack:
             event.stack = made.get(node.sequence_nr, event.stack if event is not node else [])
 

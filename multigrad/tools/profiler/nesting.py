@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
 from typing import Any
 
+from . import BACKWARD
 from .event import FunctionEvent
 
 Around = Callable[[FunctionEvent], FunctionEvent | None]
@@ -19,8 +20,8 @@ def nest(events: Sequence[FunctionEvent], label_around: Around) -> None:
     overlap. `label_around` returns the label that an event or a label was begun in.
     """
     stacks: dict[Any, list[FunctionEvent]] = defaultdict(list)
-    rows = _Rows()
-    for event in sorted(events, key=start_of):
+    ordered = sorted(events, key=start_of)
+    for event in ordered:
         start, end = event.time_range.start, event.time_range.end
         stack = stacks[event.thread, event.node_id]
         while stack and stack[-1].time_range.end <= start:
@@ -38,14 +39,21 @@ def nest(events: Sequence[FunctionEvent], label_around: Around) -> None:
         if around is not None:
             around.append_cpu_child(event)
             event.set_cpu_parent(around)
-        rows.place(event)
         if not event.is_user_annotation:
             stack.append(event)
+    _set_lanes(ordered)
 
 
 def start_of(event: FunctionEvent) -> tuple[float, float]:
     """Return the key by which events are in order of their start, outer ones first."""
     return event.time_range.start, -event.time_range.end
+
+
+def node_around(event: FunctionEvent | None) -> FunctionEvent | None:
+    """Return the event of the node that a call is, or runs inside of."""
+    while event is not None and event.scope != BACKWARD:
+        event = event.cpu_parent
+    return event
 
 
 def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
@@ -58,35 +66,30 @@ def _fits(row: list[FunctionEvent], event: FunctionEvent) -> bool:
     return fits
 
 
-class _Rows:
-    """Assigns lanes, in each of which events are nested or disjoint.
+def _set_lanes(events: Sequence[FunctionEvent]) -> None:
+    """Give each event a lane, in each of which events are nested or disjoint.
 
-    An event gets the lane of the event around it, or of its task, or a new lane. Without lanes,
-    labels of generators that take turns would overlap.
+    It is the lane of the event around it, or of its task, or a new one. Without lanes, labels of
+    generators that take turns would overlap.
     """
-
-    def __init__(self) -> None:
-        self.rows: dict[Any, list[FunctionEvent]] = defaultdict(list)
-        # new lanes have negative numbers; the value is the lane that had no room
-        self.origin: dict[int, int] = {}
-        self.made: dict[Any, list[int]] = defaultdict(list)
-
-    def place(self, event: FunctionEvent) -> None:
+    rows: dict[Any, list[FunctionEvent]] = defaultdict(list)
+    # new lanes have negative numbers; the value is the lane that had no room
+    origin: dict[int, int] = {}
+    made: dict[Any, list[int]] = defaultdict(list)
+    for event in events:
         around, lane = event.cpu_parent, event.lane
-        if around is not None and (
-            not event.is_user_annotation or self.origin.get(around.lane) == lane
-        ):
+        if around is not None and (not event.is_user_annotation or origin.get(around.lane) == lane):
             lane = around.lane
         thread = event.thread, event.node_id
-        home = self.origin.get(lane, lane)
-        for candidate in (lane, *self.made[thread, home]):
-            if _fits(self.rows[thread, candidate], event):
-                event.lane = candidate
-                return
-        event.lane = -1 - len(self.origin)
-        self.origin[event.lane] = home
-        self.made[thread, home].append(event.lane)
-        self.rows[thread, event.lane].append(event)
+        home = origin.get(lane, lane)
+        lanes = (lane, *made[thread, home])
+        free = next((one for one in lanes if _fits(rows[thread, one], event)), None)
+        if free is None:
+            free = -1 - len(origin)
+            origin[free] = home
+            made[thread, home].append(free)
+            rows[thread, free].append(event)
+        event.lane = free
 
 
 def share_time(events: Sequence[FunctionEvent]) -> None:
@@ -108,19 +111,17 @@ def share_time(events: Sequence[FunctionEvent]) -> None:
             if e.time_range.end > e.time_range.start
             for time, begins in ((e.time_range.start, True), (e.time_range.end, False))
         ]
-        own, ended = [0.0] * len(mine), [False] * len(mine)
-        running: list[int] = []  # a heap of -i
+        own = [0.0] * len(mine)
+        running: list[int] = []  # in order of their start
         before = 0.0
         for time, begins, i in sorted(marks):
-            while running and ended[-running[0]]:
-                heappop(running)
             if running:
-                own[-running[0]] += time - before
+                own[running[-1]] += time - before
             before = time
             if begins:
-                heappush(running, -i)
+                insort(running, i)
             else:
-                ended[i] = True
+                del running[bisect_left(running, i)]
         for event, us in zip(mine, own, strict=True):
             if event.thread == thread:
                 costs = sum(sum(child._cost) for child in event.cpu_children)

@@ -48,13 +48,10 @@ def times_devices(use_device: str) -> bool:
     if use_device in discovery.names():
         with contextlib.suppress(BackendError):  # it is not a usable backend
             discovery.get(use_device)
-    for backend in discovery.loaded():
-        if "mark" in backend.kernels and use_device in (
-            backend.name,
-            backend.kernel("accelerator")(backend.namespace, None),
-        ):
-            return True
-    return False
+    return any(
+        "mark" in b.kernels and use_device in (b.name, b.kernel("accelerator")(b.namespace, None))
+        for b in discovery.loaded()
+    )
 
 
 @dataclass(slots=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 UNITS = {"s": 1e-6, "ms": 1e-3, "us": 1.0}
@@ -50,51 +48,15 @@ class Column(NamedTuple):
     align: str = ">"
 
 
-def build(
-    events: Any,
-    sort_by: str | None,
-    row_limit: int,
-    widths: Widths,
-    header: str | None,
-    top_level_only: bool,
-    unit: str | None,
-) -> str:
-    """Format a list of events or averages as a table; an empty list gives an empty text."""
-    if not events:
-        return ""
-    ordered: list[Any] = list(events)
-    if sort_by is not None:
-        key = re.sub("cuda|xpu|privateuse1", "device", sort_by)
-        if not hasattr(ordered[0], key):
-            raise AttributeError(f"table: an event has no attribute {sort_by!r} to sort by")
-        ordered.sort(key=lambda event: getattr(event, key), reverse=True)
-    device = str(events._use_device or events[0].use_device or "device").upper()
-    total = sum(event.self_cpu_time_total for event in ordered)
-    device_total = sum(event.self_device_time_total for event in ordered)
-    columns = _columns(events, widths, device, total, device_total, unit)
-    rule = _line(columns, ["-" * column.width for column in columns])
-    heads = [header, *events._notes]
-    if top_level_only:
-        heads.append("This report only display top-level ops statistics")
-    lines = [line for text in heads if text is not None for line in ("=" * (len(rule) - 2), text)]
-    lines += [rule, _line(columns, [column.title for column in columns]), rule]
-    rows = [e for e in ordered if not (top_level_only and e.cpu_parent is not None)]
-    for event in rows if row_limit < 0 else rows[:row_limit]:
-        cells = (column.lines(event) for column in columns)
-        lines += [_line(columns, texts) for texts in zip_longest(*cells, fillvalue="")]
-    lines += [rule, f"Self CPU time total: {format_time(total, unit)}"]
-    if device_total > 0:
-        lines.append(f"Self {device} time total: {format_time(device_total, unit)}")
-    return "\n".join([*lines, *events._footer, ""])
-
-
-def _line(columns: Sequence[Column], texts: Sequence[str]) -> str:
+def line(columns: Sequence[Column], texts: Sequence[str]) -> str:
     return "".join(f"{text:{c.align}{c.width}}  " for c, text in zip(columns, texts, strict=True))
 
 
-def _columns(
+def columns_of(
     events: Any, widths: Widths, device: str, total: float, device_total: float, unit: str | None
 ) -> list[Column]:
+    """Return the columns for a list of events or averages."""
+
     def column(title: str, text: Callable[[Any], str], width: int = BASIC) -> Column:
         return Column(title, width, lambda event: [text(event)])
 

@@ -11,7 +11,6 @@ from typing import Literal
 
 from ... import observe
 from ..graphs import provenance
-from ..graphs.provenance import Site
 from ..profiler.recorder import Recorder
 from .run import Run
 
@@ -48,7 +47,7 @@ class profile_page:
             )
         self.path = Path(path)
         self._entered = False
-        self._run: _BlockRun | None = None  # set while the block runs
+        self._run: Run | None = None  # set while the block runs
         self._html: str | None = None
 
     def __enter__(self) -> profile_page:
@@ -69,7 +68,8 @@ class profile_page:
         _check_writable(self.path)
         self._entered = True
         where = provenance.site(sys._getframe(1), provenance.skipped())
-        self._run = _BlockRun(self.path, where)
+        title = self.path.name if where is None else where.short
+        self._run = Run("block", title, ("block", where or "line not known"))
         self._run.begin()
         return self
 
@@ -82,8 +82,10 @@ class profile_page:
         if self._run is None:
             raise RuntimeError("this profile_page is not running: each is entered and left once")
         run, self._run = self._run, None
-        run.raised = kind
-        run.end(0)
+        if kind is None:
+            run.end(("ended by", "its last line"))
+        else:
+            run.end(("ended by", kind.__qualname__), f"raised {kind.__qualname__}")
         try:
             self._html = run.write(self.path)
         except Exception as failure:
@@ -127,39 +129,6 @@ class profile_page:
             'allow-downloads" style="width: 100%; height: 720px; border: 1px solid #d1d5db; '
             'border-radius: 6px"></iframe>'
         )
-
-
-class _BlockRun(Run):
-    """A profiled block of a program."""
-
-    subject = "block"
-
-    def __init__(self, path: Path, where: Site | None) -> None:
-        super().__init__(path.name if where is None else where.short)
-        self.where = where
-        self.folder = os.path.join(os.getcwd(), "")
-        self.raised: type[BaseException] | None = None
-
-    @property
-    def title(self) -> str:
-        return self.script
-
-    @property
-    def html(self) -> str:
-        former = provenance.shown_from(self.folder)
-        try:
-            return str(super().html)
-        finally:
-            provenance.shown_from(former)
-
-    def origin(self) -> list[list[str]]:
-        return [
-            ["block", "line not known" if self.where is None else str(self.where)],
-            ["ended by", "its last line" if self.raised is None else self.raised.__qualname__],
-        ]
-
-    def stopped(self) -> str:
-        return "" if self.raised is None else f"raised {self.raised.__qualname__}"
 
 
 def _check_writable(path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import os
 import platform
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -36,55 +36,55 @@ class Run:
 
     The command for a script uses it in this way:
 
-        run = Run("script.py", ["--epochs", "3"])
+        run = Run("script", "script.py", ("command", "script.py --epochs 3"))
         run.begin()
         status = ...  # run the script
-        run.end(status)  # while its arrays are still alive
+        run.end(("exit status", status))  # while its arrays are still alive
         run.write("report.html")
+
+    subject  the noun for the profiled code in texts of the page
+    title    its name
+    origin   the first row of the summary: what it is called there, and its value
     """
 
-    subject = "script"  # the noun for the profiled code in texts of the page
-
-    def __init__(self, script: str, arguments: Sequence[str] = ()) -> None:
-        self.command = shlex.join([script, *arguments])
-        self.script = script
-        self.status = 0
+    def __init__(self, subject: str, title: str, origin: tuple[str, object]) -> None:
+        self.subject, self.title = subject, title
+        self.origin = [origin]
+        self.stopped = ""
+        self.folder = os.path.join(os.getcwd(), "")
         self.when = datetime.now().astimezone()
         self.profile = profile(record_shapes=True, profile_memory=True, with_stack=True)
         self.observer = RunObserver()
 
     def begin(self) -> None:
-        self.observer = RunObserver()
         self.profile.entered, self.profile._recorder = True, self.observer
         observe.enter(self.observer)
 
-    def end(self, status: int) -> None:
-        """Stop recording. `status`: the exit status of the script."""
-        self.status = status
+    def end(self, outcome: tuple[str, object], stopped: str = "") -> None:
+        """Stop recording.
+
+        outcome  the row of the summary that says how it ended
+        stopped  how a run ended that did not reach its end
+        """
+        self.origin.append(outcome)
+        self.stopped = stopped
         self.observer.close()
-
-    @property
-    def title(self) -> str:
-        return Path(self.script).name
-
-    def origin(self) -> list[list[str]]:
-        """Return the program and how it ended, as pairs [what, value]."""
-        return [["command", self.command], ["exit status", str(self.status)]]
-
-    def stopped(self) -> str:
-        """Return how a run ended that did not reach its end, "" for one that did."""
-        return f"ended with exit status {self.status}" if self.status else ""
 
     @property
     def html(self) -> str:
         seen = self.observer.graph
         drawing = "" if seen is None else seen.drawing
+        former = provenance.shown_from(self.folder)
+        try:
+            data = self.data()
+        finally:
+            provenance.shown_from(former)
         return page(
             f"{self.title}: profile",
             "report",
             source("report.html", TITLE=escape(self.title), DRAWING=drawing),
             source("page.js") + source("graph.js") + source("report.js"),
-            self.data(),
+            data,
         )
 
     def write(self, path: Any) -> str:
@@ -129,7 +129,7 @@ class Run:
         of = Counter(e.scope for e in calls)
         looked = sum(e - s for s, e, _ in self.observer.looks)
         return [
-            *self.origin(),
+            *([what, str(value)] for what, value in self.origin),
             ["run", _time(end)],
             ["without recording, about", _time(end - parts["recording"])],
             ["forward", f"{_time(parts['forward'])} in {counted(of[FORWARD], 'operation')}"],
@@ -146,10 +146,8 @@ class Run:
 
     def _notes(self, events: EventList) -> list[str]:
         notes = []
-        if self.stopped():
-            notes.append(
-                f"The {self.subject} {self.stopped()}; the page tells what ran until then."
-            )
+        if self.stopped:
+            notes.append(f"The {self.subject} {self.stopped}; the page tells what ran until then.")
         if not len(events):
             notes.append(
                 f"The {self.subject} ran no operation of multigrad: there is nothing to show. "

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..graphs import provenance
 from ..profiler import BACKWARD, FORWARD, USER
+from ..profiler.nesting import node_around
 from .watch import RunObserver
 
 RECORDING, PYTHON = "recording", "python"
@@ -79,7 +80,7 @@ def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
         places = (p for p in map(split, event.stack) if not p[0].startswith(provenance.skipped()))
         place = next(places, None)
         if place is not None and event.scope in (FORWARD, BACKWARD):
-            backward = in_backward(event)
+            backward = node_around(event) is not None
             entry = lines[place[:2]]
             entry[backward] += round(1000 * event.self_cpu_time_total)
             entry[2] += not backward
@@ -87,13 +88,6 @@ def by_line(events: Iterable[Any]) -> list[tuple[str, int, list[int]]]:
         ((file, number, entry) for (file, number), entry in lines.items()),
         key=lambda r: (-r[2][0] - r[2][1], r[:2]),
     )
-
-
-def in_backward(event: Any) -> bool:
-    """Return whether a call is a node, or runs inside one."""
-    while event is not None and event.scope != BACKWARD:
-        event = event.cpu_parent
-    return event is not None
 
 
 def annotated(lines: Sequence[tuple[str, int, list[int]]]) -> list[dict[str, Any]]:
@@ -173,7 +167,7 @@ def flame(events: Iterable[Any]) -> list[Any]:
         for entry in frames[len(frames_around) :]:
             file, number, function = split(entry)
             path.append(path[-1].child(f"{function} ({provenance.shown(file)}:{number})", USER))
-        path.append(path[-1].child(event.name, BACKWARD if in_backward(event) else FORWARD))
+        path.append(path[-1].child(event.name, BACKWARD if node_around(event) else FORWARD))
         at[id(event)] = path, frames
         ns = max(0, round(1000 * event.self_cpu_time_total))
         path[-1].self_time += ns

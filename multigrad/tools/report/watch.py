@@ -21,7 +21,7 @@ from ..graphs import provenance
 from ..graphs.drawing import GraphPicture
 from ..graphs.memory import MemoryReport
 from ..graphs.model import collect, owner_of
-from ..graphs.provenance import Note, Site, dtype_name, output_of, site, skipped
+from ..graphs.provenance import Site, dtype_name, site, skipped
 from ..profiler.memory import Memory
 from ..profiler.recorder import Recorder, made_by
 
@@ -130,23 +130,22 @@ class RunObserver(Recorder):
     def _note(self, result: Any, where: Site | None, outside: bool) -> None:
         """Record the line and the labels on the node for `draw`, as `record_lines` does."""
         values = result if isinstance(result, (tuple, list)) else (result,)
-        outs = [t for t in values if isinstance(t, Tensor)]
-        t = next((t for t in outs if t._node is not None), None)
+        tensors = (t for t in values if isinstance(t, Tensor) and t._node is not None)
+        t = next(tensors, None)
         if t is None or t._node is None or type(t._node) is AccumulateGrad:
             return
         if outside:
             self._last = weakref.ref(t)
-        owner = owner_of(t._node)
-        note = provenance.noted(owner) or Note(None, (), tuple(map(output_of, outs)))
-        if note.site is not None:
+        noted = notes(owner_of(t._node))
+        if noted.get(provenance.SITE) is not None:
             return  # the operation returned its argument, or is around the maker of the node
+        noted[provenance.SITE] = where
+        noted.setdefault(provenance.OUTPUTS, provenance.elements(result))
         labels, label = [], observe.here().label
         while label is not None:
             labels.append((label.name, id(label)))
             label = label.outer
-        notes(owner)[provenance.NOTE] = note._replace(
-            site=where, labels=note.labels or tuple(reversed(labels))
-        )
+        noted.setdefault(provenance.LABELS, tuple(reversed(labels)))
 
     @staticmethod
     def _site_of(node: Any) -> Site | None:
