@@ -73,8 +73,7 @@ class Plugin(Part):
     distribution: str
     version: str
     built_in: bool = False
-    # not imported until its library is imported, or until it is requested by name
-    deferred: bool = False
+    deferred: bool = False  # until its library is imported, or it is requested by name
     module: Any = None
     loading: bool = False  # its hooks are called, or were
     loaded: bool = False  # whatever came of it
@@ -84,6 +83,13 @@ class Plugin(Part):
     @property
     def blocked(self) -> bool:
         return manager().is_blocked(self.name)
+
+    @property
+    def state(self) -> str:
+        """The state in the listing of a plugin that has brought no backend."""
+        if self.error or self.blocked:
+            return "broken" if self.error else "blocked"
+        return "deferred" if self.deferred else "operations"
 
     @property
     def registered(self) -> bool:
@@ -122,7 +128,7 @@ class Known(Part):
     plugin: Plugin
     backend: Backend | None = None
     cause: BaseException | None = None  # of the error
-    loading: int = 0  # the thread that is loading it
+    loading: bool = False
 
     @property
     def blocked(self) -> bool:
