@@ -125,11 +125,6 @@ def write(xp: Any, x: Any, value: Any) -> Any:
     return x
 
 
-def _exchange(xp: Any, x: Any, value: Any) -> Any:
-    """The default of `write` where arrays are immutable."""
-    return value
-
-
 def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
     """Write `value` into the memory of `x` at `key`, as `x[key] = value`.
 
@@ -187,11 +182,6 @@ def concrete_bool(xp: Any, x: Any) -> bool | None:
     A value is unknown under a trace, or before it is computed.
     """
     return bool(x)
-
-
-def _unknown(xp: Any, x: Any) -> bool | None:
-    """`concrete_bool` for lazy arrays: a look at a value would compute it."""
-    return None
 
 
 def control(xp: Any, arrays: Any) -> Any:
@@ -476,10 +466,10 @@ def kernels_of(module: dict[str, Any]) -> dict[str, Callable[..., Any]]:
 
 
 DEFAULTS = kernels_of(globals())
-IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
+IMMUTABLE: dict[str, Callable[..., Any]] = {"write": lambda xp, x, value: value}
 """The defaults that differ where arrays are immutable."""
-LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": _unknown}
-"""The defaults that differ where arrays are lazy."""
+LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": lambda xp, x: None}
+"""The defaults that differ where arrays are lazy: a look at a value would compute it."""
 
 
 _COUNTED = hasattr(sys, "getrefcount") and not sysconfig.get_config_var("Py_GIL_DISABLED")

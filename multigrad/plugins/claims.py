@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
@@ -49,14 +50,11 @@ def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
     """
     if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
         return "one of Python's own"
-    theirs: list[tuple[type, str]] = [(p, f"Python's {p.__name__}") for p in PYTHONS]
-    theirs += [(p, "multigrad's own arrays") for p in own.array_classes()]
-    theirs += [
-        (a, f"{full_name(a)}, that of the backend {b.name!r}")
-        for b in others
-        for a in b.array_types
-    ]
-    for a, name in theirs:
+    theirs = {p: f"Python's {p.__name__}" for p in PYTHONS}
+    theirs |= dict.fromkeys(own.array_classes(), "multigrad's own arrays")
+    for b in others:
+        theirs |= {a: f"{full_name(a)}, that of the backend {b.name!r}" for a in b.array_types}
+    for a, name in theirs.items():
         inherits = is_from(t, module) and t in a.__mro__
         if not inherits and _is_subclass(a, t):
             return f"a superclass of {name}"
@@ -70,10 +68,9 @@ def _is_subclass(a: type, b: type) -> bool:
 
     If the class raises, the answer is True: it might cover others' arrays later.
     """
-    try:
+    with suppress(Exception):
         return issubclass(a, b)
-    except Exception:
-        return True
+    return True
 
 
 def is_instance(x: Any, types: tuple[type, ...]) -> bool:

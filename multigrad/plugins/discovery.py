@@ -112,8 +112,7 @@ def _unknown(name: str) -> str:
             broken = f"backend {name!r} is broken: {plugin.error}"
             return broken if state == "broken" else _BLOCKED.format(name)
     found = ", ".join(
-        f"{p.name} of {p.distribution}{f' ({unused[p]})' if p in unused else ''}"
-        for p in plugins()
+        f"{p.name} of {p.distribution}{f' ({unused[p]})' if p in unused else ''}" for p in plugins()
     )
     return (
         f"unknown backend {name!r}.{nearest(name, backends)} Known backends: "
@@ -212,12 +211,10 @@ def _accept(entry: Known, backend: Any) -> None:
 
 def _owner(t: type, entry: Known) -> str | None:
     """The owner of an array type: a library with its own backend, or a loaded backend."""
-    owner = _by_type.get(t)
-    if owner is not None:
-        return f"that of the backend {owner.name!r}"
-    for other in owners_of(claims.module_of(t)):
-        if other.plugin is not entry.plugin:
-            return f"that of the backend {other.spec.name!r}"
+    owner, others = _by_type.get(t), owners_of(claims.module_of(t))
+    names = [other.spec.name for other in others if other.plugin is not entry.plugin]
+    if owner is not None or names:
+        return f"that of the backend {names[0] if owner is None else owner.name!r}"
     if entry.plugin.built_in:
         return None
     # a class of another library, or with virtual subclasses: all current libraries are asked

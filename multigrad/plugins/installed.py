@@ -20,7 +20,7 @@ from .plugin import DISTRIBUTION, GROUP, Plugin, lock
 
 if TYPE_CHECKING:
     # imported on first use: it takes as long as all of multigrad
-    from importlib.metadata import EntryPoint, PackagePath
+    from importlib.metadata import EntryPoint
 
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
 
@@ -125,35 +125,14 @@ def version_of(module: str) -> str:
 
 
 def foreign_distribution() -> str | None:
-    """Report a conflict with the unrelated PyPI package `multigrad`.
-
-    It is a conflict if that package is installed, or has overwritten files of this one.
-    """
+    """Report a conflict with the unrelated PyPI package `multigrad`, if that is installed."""
     from importlib import metadata
 
-    advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
     for foreign in metadata.distributions(name="multigrad"):
         return (
             f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in "
             f"{foreign.locate_file('')}: it and {DISTRIBUTION} import under one name and "
-            f"overwrite each other's files. {advice}"
+            f"overwrite each other's files. Run: pip uninstall multigrad {DISTRIBUTION}; "
+            f"pip install {DISTRIBUTION}"
         )
-    ours = next(iter(metadata.distributions(name=DISTRIBUTION)), None)
-    for file in (ours and ours.files) or ():
-        if str(file) == "multigrad/__init__.py" and file.hash and file.hash.value != _digest(file):
-            return (
-                f"{file.locate()} is not the file that {DISTRIBUTION} installed: another package "
-                f"has overwritten it. {advice}"
-            )
     return None
-
-
-def _digest(file: PackagePath) -> str:
-    """The hash of an installed file, as its distribution records it; empty if there is none."""
-    import base64
-    import hashlib
-
-    with contextlib.suppress(OSError, ValueError):
-        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()  # type: ignore[union-attr]
-        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    return ""

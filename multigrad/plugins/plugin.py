@@ -59,7 +59,6 @@ class Part:
                 self.traceback += "".join(traceback.format_exception(cause))
 
     def try_again(self) -> None:
-        """Forget that it was interrupted."""
         if self.interrupted:
             self.error, self.traceback, self.interrupted = "", "", False
 
