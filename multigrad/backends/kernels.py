@@ -475,12 +475,9 @@ LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": lambda xp, x: None}
 _COUNTED = hasattr(sys, "getrefcount") and not sysconfig.get_config_var("Py_GIL_DISABLED")
 """Whether a reference count is a proof; where threads count apart, it is none."""
 
-
-def _count_references(xp: Any, g: Any, like: Any) -> int:
-    return sys.getrefcount(g)
-
-
-SOLE_OWNER = _count_references(None, [object()].pop(), None) if _COUNTED else -1
+SOLE_OWNER = (
+    (lambda xp, g, like: sys.getrefcount(g))(None, [object()].pop(), None) if _COUNTED else -1
+)
 """The value of `sys.getrefcount(g)` inside `take_ownership` if only its argument refers to `g`.
 
 It is measured on this interpreter, and so are the next two. -1 is lower than any count.

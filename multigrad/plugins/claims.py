@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable
 from contextlib import suppress
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
@@ -101,7 +102,7 @@ def overridden(cls: type, plain: type, backend: Backend) -> str | None:
     compared by the protocols alone: its subclasses define the operators.
     """
     for name in PROTOCOLS:
-        if _static(cls, name) is not _static(plain, name):
+        if getattr_static(cls, name, None) is not getattr_static(plain, name, None):
             return name
     own_type = next((t for t in backend.array_types if t in plain.__mro__), None)
     if type(plain) is not type or own_type is None:
@@ -111,7 +112,3 @@ def overridden(cls: type, plain: type, backend: Backend) -> str | None:
     foreign = [c for c in between if not is_from(c, module_of(own_type))]
     names = (*OPERATORS, *(n for n in dir(plain) if n in registry.OPS))
     return next((n for n in names if any(n in vars(c) for c in foreign)), None)
-
-
-def _static(cls: type, name: str) -> Any:
-    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
