@@ -413,6 +413,16 @@ def exportable(xp: Any, x: Any) -> bool:
     return all(s >= 0 for s in strides)
 
 
+def is_dense(x: Any) -> bool:
+    """Whether the elements of `x`, in some order of its axes, are contiguous."""
+    expected = x.dtype.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True
+
+
 def without_leading(value: Any, ndim: int) -> Any:
     """`value` without the leading axes of length 1 beyond `ndim`, which a written value may have.
 

@@ -23,6 +23,7 @@ from ..kernels import (
     SOLE_OWNER,
     SOLE_VIEW,
     base_references,
+    is_dense,
     kernels_of,
     over_several,
     references,
@@ -567,13 +568,3 @@ def _same_order(g: Any, like: Any) -> bool:
         or (a.f_contiguous and b.f_contiguous)
         or (a.c_contiguous and not b.forc and not is_dense(like))
     )
-
-
-def is_dense(x: Any) -> bool:
-    """Whether the elements of `x`, in some order of its axes, are contiguous."""
-    expected = x.dtype.itemsize
-    for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
-        if stride != expected:
-            return False
-        expected *= n
-    return True

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from ...program import Call, Guard, Program, Ref, Write, is_on_numbers, refs
+from ..kernels import is_dense
 from ..straight import Text
-from .backend import is_dense
 from .program_forms import Form, Forms, InArray, Seen
 
 VIEWS: dict[str, str] = {
