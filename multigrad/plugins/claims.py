@@ -51,7 +51,7 @@ def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
     """
     if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
         return "one of Python's own"
-    theirs = {p: f"Python's {p.__name__}" for p in PYTHONS}
+    theirs: dict[type, str] = {p: f"Python's {p.__name__}" for p in PYTHONS}
     theirs |= dict.fromkeys(own.array_classes(), "multigrad's own arrays")
     for b in others:
         theirs |= {a: f"{full_name(a)}, that of the backend {b.name!r}" for a in b.array_types}

@@ -46,6 +46,8 @@ def make() -> Backend:
     import jax.numpy as jnp
     import numpy as np
 
+    created = "arange", "empty", "eye", "linspace", "ones", "zeros", "fft.fftfreq", "fft.rfftfreq"
+    alike = "empty_like", "full_like", "ones_like", "zeros_like"
     _backend = Backend(
         "jax",
         jnp,
@@ -56,7 +58,7 @@ def make() -> Backend:
             data_dependent=True,
             missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"},
         ),
-        functions={name: _left_free(attrgetter(name)(jnp)) for name in CREATED}
+        functions={name: _left_free(attrgetter(name)(jnp)) for name in (*created, *alike)}
         | {f"fft.{name}": over_several(getattr(jnp.fft, name)) for name in SEVERAL}
         | {
             "asarray": asarray,
@@ -102,12 +104,6 @@ def is_traced(x: Any) -> bool:
 
 
 # ----- Creation -----
-
-CREATED = (
-    *("arange", "empty", "eye", "linspace", "ones", "zeros", "fft.fftfreq", "fft.rfftfreq"),
-    *("empty_like", "full_like", "ones_like", "zeros_like"),
-)
-"""Functions that may leave an array uncommitted."""
 
 
 def _default_device() -> Any:
