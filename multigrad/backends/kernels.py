@@ -125,11 +125,6 @@ def write(xp: Any, x: Any, value: Any) -> Any:
     return x
 
 
-def _exchange(xp: Any, x: Any, value: Any) -> Any:
-    """The default of `write` where arrays are immutable."""
-    return value
-
-
 def assign(xp: Any, x: Any, key: Any, value: Any) -> None:
     """Write `value` into the memory of `x` at `key`, as `x[key] = value`.
 
@@ -187,11 +182,6 @@ def concrete_bool(xp: Any, x: Any) -> bool | None:
     A value is unknown under a trace, or before it is computed.
     """
     return bool(x)
-
-
-def _unknown(xp: Any, x: Any) -> bool | None:
-    """`concrete_bool` for lazy arrays: a look at a value would compute it."""
-    return None
 
 
 def control(xp: Any, arrays: Any) -> Any:
@@ -423,6 +413,16 @@ def exportable(xp: Any, x: Any) -> bool:
     return all(s >= 0 for s in strides)
 
 
+def is_dense(x: Any) -> bool:
+    """Whether the elements of `x`, in some order of its axes, are contiguous."""
+    expected = x.dtype.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True
+
+
 def without_leading(value: Any, ndim: int) -> Any:
     """`value` without the leading axes of length 1 beyond `ndim`, which a written value may have.
 
@@ -476,21 +476,18 @@ def kernels_of(module: dict[str, Any]) -> dict[str, Callable[..., Any]]:
 
 
 DEFAULTS = kernels_of(globals())
-IMMUTABLE: dict[str, Callable[..., Any]] = {"write": _exchange}
+IMMUTABLE: dict[str, Callable[..., Any]] = {"write": lambda xp, x, value: value}
 """The defaults that differ where arrays are immutable."""
-LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": _unknown}
-"""The defaults that differ where arrays are lazy."""
+LAZY: dict[str, Callable[..., Any]] = {"concrete_bool": lambda xp, x: None}
+"""The defaults that differ where arrays are lazy: a look at a value would compute it."""
 
 
 _COUNTED = hasattr(sys, "getrefcount") and not sysconfig.get_config_var("Py_GIL_DISABLED")
 """Whether a reference count is a proof; where threads count apart, it is none."""
 
-
-def _count_references(xp: Any, g: Any, like: Any) -> int:
-    return sys.getrefcount(g)
-
-
-SOLE_OWNER = _count_references(None, [object()].pop(), None) if _COUNTED else -1
+SOLE_OWNER = (
+    (lambda xp, g, like: sys.getrefcount(g))(None, [object()].pop(), None) if _COUNTED else -1
+)
 """The value of `sys.getrefcount(g)` inside `take_ownership` if only its argument refers to `g`.
 
 It is measured on this interpreter, and so are the next two. -1 is lower than any count.

@@ -97,7 +97,6 @@ class Text:
         yield from self.end(writes)
 
     def place(self, number: int) -> str:
-        """The name of a value."""
         return self.places.get(number) or f"v{number}"
 
     def comment(self, line: str) -> str:
@@ -146,7 +145,6 @@ class Text:
         return function_of(self.xp, self.program, call)
 
     def call(self, call: Call) -> str:
-        """The expression of a call."""
         name = call.op.name.replace(".", "_")
         if is_on_numbers(self.program, call):
             name = f"number_{name}"

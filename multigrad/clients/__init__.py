@@ -18,7 +18,7 @@ from .. import locks
 from ..core import tensor
 from ..errors import program
 from ..memory import copying
-from ..plugins.found import is_partial
+from ..plugins.installed import is_partial
 from ..provided import provide
 
 if TYPE_CHECKING:

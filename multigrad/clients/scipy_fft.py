@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import signature
 from typing import Any
 
 from ..core.level import Layer
@@ -26,9 +28,12 @@ def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     x = args[0] if args else kwargs.get("x")
     if function is None or not isinstance(x, Layer):
         return NotImplemented
-    if kwargs.get("plan") is not None:
+    call = signature(method).bind(*args, **kwargs)
+    call.apply_defaults()
+    if call.arguments.get("plan") is not None:
         raise NotImplementedError(f"{method.__name__}: multigrad takes no plan")
-    return function(*args, **{name: value for name, value in kwargs.items() if name != "plan"})
+    without_meaning = "overwrite_x", "plan", "workers"
+    return function(**{k: v for k, v in call.arguments.items() if k not in without_meaning})
 
 
 # ----- Fourier transforms -----
@@ -47,38 +52,31 @@ def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
     return xp, x
 
 
-def _one(name: str, complex_: bool) -> Callable[..., Any]:
-    def function(
-        x: Any,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        overwrite_x: bool = False,
-        workers: int | None = None,
-    ) -> Any:
-        xp, x = _floating(x, complex_)
-        return getattr(xp.fft, name)(x, n=n, axis=axis, norm=norm or "backward")
-
-    return function
+def _along_one(
+    name: str, complex_: bool, /, x: Any, n: int | None, axis: int, norm: str | None
+) -> Any:
+    xp, x = _floating(x, complex_)
+    return getattr(xp.fft, name)(x, n=n, axis=axis, norm=norm or "backward")
 
 
-def _several(name: str, complex_: bool, two: bool) -> Callable[..., Any]:
-    def function(
-        x: Any,
-        s: Sequence[int] | None = None,
-        axes: Sequence[int] | None = (-2, -1) if two else None,
-        norm: str | None = None,
-        overwrite_x: bool = False,
-        workers: int | None = None,
-    ) -> Any:
-        xp, x = _floating(x, complex_)
-        s = None if s is None else (s,) if isinstance(s, int) else tuple(s)
-        axes = None if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
-        if s is not None and axes is None:
-            axes = tuple(range(-len(s), 0))
-        return getattr(xp.fft, name)(x, s=s, axes=axes, norm=norm or "backward")
+def _along_several(
+    name: str,
+    complex_: bool,
+    /,
+    x: Any,
+    s: Sequence[int] | int | None,
+    axes: Sequence[int] | int | None,
+    norm: str | None,
+) -> Any:
+    xp, x = _floating(x, complex_)
+    s, axes = _several(s), _several(axes)
+    if s is not None and axes is None:
+        axes = tuple(range(-len(s), 0))
+    return getattr(xp.fft, name)(x, s=s, axes=axes, norm=norm or "backward")
 
-    return function
+
+def _several(x: Sequence[int] | int | None) -> tuple[int, ...] | None:
+    return None if x is None else (x,) if isinstance(x, int) else tuple(x)
 
 
 # ----- Transforms of cosines and sines -----
@@ -149,10 +147,11 @@ INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 ROOT = math.sqrt(2.0)
 
 
-def _transformed(
+def _trigonometric(
     name: str,
     cosine: bool,
     inverse: bool,
+    /,
     x: Any,
     type: int,
     n: int | None,
@@ -217,69 +216,49 @@ def _of_length(xp: Any, x: Any, n: int, name: str) -> Any:
     return x[..., :n] if size > n else xp.concat([x, _zeros(xp, x, n - size)], axis=-1)
 
 
-def _along_one(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
-    def function(
-        x: Any,
-        type: int = 2,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        overwrite_x: bool = False,
-        workers: int | None = None,
-        orthogonalize: bool | None = None,
-    ) -> Any:
-        return _transformed(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
-
-    return function
-
-
-def _along_several(name: str, cosine: bool, inverse: bool) -> Callable[..., Any]:
-    def function(
-        x: Any,
-        type: int = 2,
-        s: Sequence[int] | int | None = None,
-        axes: Sequence[int] | int | None = None,
-        norm: str | None = None,
-        overwrite_x: bool = False,
-        workers: int | None = None,
-        *,
-        orthogonalize: bool | None = None,
-    ) -> Any:
-        lengths = None if s is None else [s] if isinstance(s, int) else list(s)
-        if axes is None:
-            along = list(range(x.ndim)) if lengths is None else list(range(-len(lengths), 0))
-        else:
-            along = [axes] if isinstance(axes, int) else list(axes)
-        if lengths is not None and len(lengths) != len(along):
-            raise ValueError(
-                f"{name}: when given, axes and shape arguments have to be of the same length"
-            )
-        if len({axis % x.ndim for axis in along}) < len(along):
-            raise ValueError(f"{name}: all axes must be unique")
-        if not along:
-            return _floating(x)[1]
-        for i, axis in enumerate(along):
-            n = None if lengths is None or lengths[i] in (None, -1) else lengths[i]
-            x = _transformed(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
-        return x
-
-    return function
+def _trigonometric_several(
+    name: str,
+    cosine: bool,
+    inverse: bool,
+    /,
+    x: Any,
+    type: int,
+    s: Sequence[int] | int | None,
+    axes: Sequence[int] | int | None,
+    norm: str | None,
+    orthogonalize: bool | None,
+) -> Any:
+    lengths, along = _several(s), _several(axes)
+    if along is None:
+        along = tuple(range(x.ndim) if lengths is None else range(-len(lengths), 0))
+    if lengths is not None and len(lengths) != len(along):
+        raise ValueError(
+            f"{name}: when given, axes and shape arguments have to be of the same length"
+        )
+    if len({axis % x.ndim for axis in along}) < len(along):
+        raise ValueError(f"{name}: all axes must be unique")
+    if not along:
+        return _floating(x)[1]
+    for i, axis in enumerate(along):
+        n = None if lengths is None or lengths[i] in (None, -1) else lengths[i]
+        x = _trigonometric(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
+    return x
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
-        name: _one(name, name not in ("rfft", "ihfft"))
+        name: partial(_along_one, name, name not in ("rfft", "ihfft"))
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
     },
     **{
-        f"{name}{end}": _several(f"{name}n", name != "rfft", end == "2")
+        f"{name}{end}": partial(_along_several, f"{name}n", name != "rfft")
         for name in ("fft", "ifft", "rfft", "irfft")
         for end in ("2", "n")
     },
     **{
-        f"{i}{name}{end}": along(f"{i}{name}{end}", name == "dct", i == "i")
+        f"{i}{name}{end}": partial(function, f"{i}{name}{end}", name == "dct", i == "i")
         for name in ("dct", "dst")
         for i in ("", "i")
-        for end, along in (("", _along_one), ("n", _along_several))
+        for end, function in (("", _trigonometric), ("n", _trigonometric_several))
     },
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.element import SCALARS, is_array
 from ..errors import MultigradError
-from ..plugins.found import plugins
+from ..plugins.installed import plugins
 from ..registry import Op
 from ..tracebacks import fold, instead_of
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from contextlib import suppress
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
@@ -49,14 +51,11 @@ def whose(t: type, module: str, others: Iterable[Backend]) -> str | None:
     """
     if t in PYTHONS or getattr(builtins, t.__name__, None) is t:
         return "one of Python's own"
-    theirs: list[tuple[type, str]] = [(p, f"Python's {p.__name__}") for p in PYTHONS]
-    theirs += [(p, "multigrad's own arrays") for p in own.array_classes()]
-    theirs += [
-        (a, f"{full_name(a)}, that of the backend {b.name!r}")
-        for b in others
-        for a in b.array_types
-    ]
-    for a, name in theirs:
+    theirs: dict[type, str] = {p: f"Python's {p.__name__}" for p in PYTHONS}
+    theirs |= dict.fromkeys(own.array_classes(), "multigrad's own arrays")
+    for b in others:
+        theirs |= {a: f"{full_name(a)}, that of the backend {b.name!r}" for a in b.array_types}
+    for a, name in theirs.items():
         inherits = is_from(t, module) and t in a.__mro__
         if not inherits and _is_subclass(a, t):
             return f"a superclass of {name}"
@@ -70,10 +69,9 @@ def _is_subclass(a: type, b: type) -> bool:
 
     If the class raises, the answer is True: it might cover others' arrays later.
     """
-    try:
+    with suppress(Exception):
         return issubclass(a, b)
-    except Exception:
-        return True
+    return True
 
 
 def is_instance(x: Any, types: tuple[type, ...]) -> bool:
@@ -104,7 +102,7 @@ def overridden(cls: type, plain: type, backend: Backend) -> str | None:
     compared by the protocols alone: its subclasses define the operators.
     """
     for name in PROTOCOLS:
-        if _static(cls, name) is not _static(plain, name):
+        if getattr_static(cls, name, None) is not getattr_static(plain, name, None):
             return name
     own_type = next((t for t in backend.array_types if t in plain.__mro__), None)
     if type(plain) is not type or own_type is None:
@@ -114,7 +112,3 @@ def overridden(cls: type, plain: type, backend: Backend) -> str | None:
     foreign = [c for c in between if not is_from(c, module_of(own_type))]
     names = (*OPERATORS, *(n for n in dir(plain) if n in registry.OPS))
     return next((n for n in names if any(n in vars(c) for c in foreign)), None)
-
-
-def _static(cls: type, name: str) -> Any:
-    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-import threading
 from collections.abc import Container
 from typing import Any
 
@@ -24,10 +23,10 @@ from ..backends.raw import resolve
 from ..backends.spec import Backend, BackendSpec
 from ..errors import ArrayTypeError, BackendError, NoDeviceError, RegistrationError, nearest
 from ..provided import provide
-from . import claims, installed
-from .found import imported, plugins
+from . import claims
+from .installed import imported, is_installed, plugins
 from .loading import backends, load, owners_of
-from .plugin import Known, lock, step, warn_if_slow, warn_once
+from .plugin import Known, Part, lock, step, warn_if_slow, warn_once
 
 # Objects of exactly these types are never arrays. Other misses are not cached, since the library
 # may be imported later.
@@ -95,11 +94,9 @@ def get(name: str) -> Backend:
     entry = backends.get(name)
     if entry is None:
         raise BackendError(_unknown(name))
-    if entry.backend is not None:
-        return entry.backend
-    if entry.blocked:
+    if entry.backend is None and entry.blocked:
         raise BackendError(_BLOCKED.format(name))
-    return _load(entry)
+    return entry.backend or _load(entry)
 
 
 _BLOCKED = (
@@ -109,15 +106,13 @@ _BLOCKED = (
 
 
 def _unknown(name: str) -> str:
-    for plugin in plugins():
-        if plugin.name == name and plugin.error:
-            return f"backend {name!r} is broken: {plugin.error}"
-        if plugin.name == name and plugin.blocked:
-            return _BLOCKED.format(name)
+    unused = {p: p.state for p in plugins() if p.error or p.blocked}
+    for plugin, state in unused.items():
+        if plugin.name == name:
+            broken = f"backend {name!r} is broken: {plugin.error}"
+            return broken if state == "broken" else _BLOCKED.format(name)
     found = ", ".join(
-        f"{p.name} of "
-        f"{p.distribution}{' (broken)' if p.error else ' (blocked)' if p.blocked else ''}"
-        for p in plugins()
+        f"{p.name} of {p.distribution}{f' ({unused[p]})' if p in unused else ''}" for p in plugins()
     )
     return (
         f"unknown backend {name!r}.{nearest(name, backends)} Known backends: "
@@ -153,7 +148,7 @@ def _load(entry: Known) -> Backend:
     with lock:
         entry.try_again()
         if entry.backend is None and not entry.error:
-            if not installed.is_installed(spec.module):
+            if not is_installed(spec.module):
                 raise BackendError(
                     f"backend {spec.name!r} is known but its library {spec.module!r} is not "
                     f"installed: {how_to_install(spec)}"
@@ -163,12 +158,12 @@ def _load(entry: Known) -> Backend:
                     f"{entry.origin} was requested by the function that makes it, {spec.load!r}. "
                     "Do not request it there."
                 )
-            entry.loading = threading.get_ident()
+            entry.loading = True
             try:
                 with step(entry, "is broken"):
                     _accept(entry, resolve(spec.load)())
             finally:
-                entry.loading = 0
+                entry.loading = False
         if entry.backend is not None:
             return entry.backend
         if isinstance(entry.cause, NoDeviceError):
@@ -216,12 +211,10 @@ def _accept(entry: Known, backend: Any) -> None:
 
 def _owner(t: type, entry: Known) -> str | None:
     """The owner of an array type: a library with its own backend, or a loaded backend."""
-    owner = _by_type.get(t)
-    if owner is not None:
-        return f"that of the backend {owner.name!r}"
-    for other in owners_of(claims.module_of(t)):
-        if other.plugin is not entry.plugin:
-            return f"that of the backend {other.spec.name!r}"
+    owner, others = _by_type.get(t), owners_of(claims.module_of(t))
+    names = [other.spec.name for other in others if other.plugin is not entry.plugin]
+    if owner is not None or names:
+        return f"that of the backend {names[0] if owner is None else owner.name!r}"
     if entry.plugin.built_in:
         return None
     # a class of another library, or with virtual subclasses: all current libraries are asked
@@ -273,10 +266,11 @@ def _warn_of_failed(cls: type) -> None:
             libraries = {claims.module_of(c).partition(".")[0] for c in cls.__mro__}
             brought = any(entry.plugin is plugin for entry in list(backends.values()))
             if plugin.name in libraries and not brought:
-                warn_once(
-                    f"{plugin.error.rstrip('.')}. Arrays of {plugin.name!r} count as those of an "
-                    "unknown library."
-                )
+                _warn_of(plugin, f"Arrays of {plugin.name!r}")
+
+
+def _warn_of(part: Part, arrays: str) -> None:
+    warn_once(f"{part.error.rstrip('.')}. {arrays} count as those of an unknown library.")
 
 
 def register_plain_type(cls: type) -> type:
@@ -316,9 +310,7 @@ def _inherited(x: Any, cls: type) -> Backend | None:
             if backend is not None and claims.is_instance(x, backend.array_types):
                 return _by_type.get(c) or backend
             if entry.error and entry.spec.module in sys.modules:
-                warn_once(
-                    f"{entry.error.rstrip('.')}. Its arrays count as those of an unknown library."
-                )
+                _warn_of(entry, "Its arrays")
     return None
 
 
@@ -327,18 +319,13 @@ def _usable(entry: Known) -> Backend | None:
 
     Its error is raised only when a user requests the backend by name.
     """
-    if entry.backend is not None:
-        return entry.backend
-    if entry.error or sys.modules.get(entry.spec.module) is None or entry.blocked:
-        return None
-    # It is being loaded. Its own functions may ask for it, and so may the library while this thread
-    # imports it; all other threads wait.
-    asks_itself = entry.loading == threading.get_ident() or not imported(entry.spec.module)
-    if entry.loading and asks_itself:
-        return None
-    with contextlib.suppress(BackendError):
-        _load(entry)
-    warn_if_slow(entry.plugin)
+    module = entry.spec.module
+    # while it is being loaded, this thread may be importing the library; all other threads wait
+    there = imported(module) if entry.loading else sys.modules.get(module) is not None
+    if there and entry.backend is None and not entry.error and not entry.blocked:
+        with contextlib.suppress(BackendError):  # a function of its own may ask for it
+            _load(entry)
+        warn_if_slow(entry.plugin)
     return entry.backend
 
 

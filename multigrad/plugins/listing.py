@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ..backends.spec import Backend
 from ..errors import BackendError, NoDeviceError
-from . import discovery, installed
-from .found import plugins
+from . import discovery
+from .installed import is_installed, plugins, version_of
 from .loading import backends, load
 from .plugin import Known, Plugin
 
@@ -20,7 +20,7 @@ class BackendInfo:
     name: str
     distribution: str
     version: str
-    # "loaded", "available", "deferred" (see found.py), "not installed", "no device", "broken",
+    # "loaded", "available", "deferred" (see installed.py), "not installed", "no device", "broken",
     # "blocked", or "operations": no backend
     state: str
     error: str = ""
@@ -73,17 +73,11 @@ def whole_listing(probe: bool = False) -> list[BackendInfo]:
 
 def _of_plugin(plugin: Plugin) -> BackendInfo:
     """The line of a plugin that has brought no backend."""
-    if plugin.error:
-        state = "broken"
-    elif plugin.blocked:
-        state = "blocked"
-    else:
-        state = "deferred" if plugin.deferred else "operations"
     return BackendInfo(
         plugin.name,
         plugin.distribution,
         plugin.version,
-        state,
+        plugin.state,
         plugin.error,
         plugin.name if plugin.deferred else "",
         overrides=plugin.overrides,
@@ -106,7 +100,7 @@ def _of_backend(entry: Known, probe: bool) -> BackendInfo:
         state = "blocked"
     elif entry.error:
         state = "no device" if isinstance(entry.cause, NoDeviceError) else "broken"
-    elif installed.is_installed(spec.module):
+    elif is_installed(spec.module):
         state = "available"
     else:
         state = "not installed"
@@ -118,7 +112,7 @@ def _of_backend(entry: Known, probe: bool) -> BackendInfo:
         state,
         error,
         spec.module,
-        "" if state == "not installed" else installed.version_of(spec.module),
+        "" if state == "not installed" else version_of(spec.module),
         devices,
         dtypes,
         plugin.overrides,

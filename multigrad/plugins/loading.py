@@ -10,6 +10,7 @@ would hold that module's import lock and wait for ours while we wait for its loc
 from __future__ import annotations
 
 import sys
+from traceback import walk_tb
 from typing import Any
 
 from .. import locks, registry
@@ -17,7 +18,7 @@ from ..backends import raw
 from ..backends.spec import BackendSpec
 from ..provided import provide, wanted
 from . import API, hooks
-from .found import imported, is_partial, plugins
+from .installed import imported, is_partial, plugins
 from .plugin import (
     DISTRIBUTION,
     GROUP,
@@ -86,13 +87,9 @@ def load(name: str = "", everything: bool = False) -> bool:
 
 
 def _is_due(plugin: Plugin, name: str = "", everything: bool = False) -> bool:
-    if plugin.loaded:
-        return False
-    if plugin.name != name and (
-        plugin.interrupted or (plugin.deferred and not everything and not imported(plugin.name))
-    ):
-        return False
-    return not plugin.blocked
+    waits = plugin.deferred and not everything and not imported(plugin.name)
+    asked = plugin.name == name or not (waits or plugin.interrupted)
+    return asked and not plugin.loaded and not plugin.blocked
 
 
 def _import(plugin: Plugin) -> None:
@@ -103,7 +100,7 @@ def _import(plugin: Plugin) -> None:
 
     # a child of a fork could not import what another thread had begun to import
     with step(plugin, "could not be imported"), locks.new_lock():
-        _check_unique(plugin, None)
+        _check_unique(plugin)
         try:
             module = EntryPoint(plugin.name, plugin.target, GROUP).load()
         except (Exception, SystemExit) as error:
@@ -120,14 +117,13 @@ def _import(plugin: Plugin) -> None:
                 "asked for a backend while it was still being imported: do that inside its "
                 "functions."
             )
-        _check_unique(plugin, module)
         if not plugin.error:  # it may have asked, see above
             plugin.module = module
 
 
-def _check_unique(plugin: Plugin, module: Any) -> None:
+def _check_unique(plugin: Plugin) -> None:
     for other in plugins():
-        if other.registered and (other.name == plugin.name or other.module is module):
+        if other.registered and (other.name == plugin.name or other.module is plugin.module):
             raise Refused(
                 f"cannot be registered: its name or its module is already that of "
                 f"{other.origin}. Rename the entry point."
@@ -142,14 +138,9 @@ def _check_api(plugin: Plugin, error: BaseException | None = None) -> None:
     """
     name = plugin.target.partition(":")[0].strip()
     scopes = [getattr(sys.modules.get(name), "__dict__", {})]
-    at = error.__traceback__ if error is not None else None
-    while at is not None:
-        scopes.append(at.tb_frame.f_globals)
-        at = at.tb_next
-    versions = [
-        s["MULTIGRAD_API"] for s in scopes if s.get("__name__") == name and "MULTIGRAD_API" in s
-    ]
-    version = versions[0] if versions else 1
+    scopes += [frame.f_globals for frame, _ in walk_tb(getattr(error, "__traceback__", None))]
+    of_module = (s for s in scopes if s.get("__name__") == name)
+    version = next((s["MULTIGRAD_API"] for s in of_module if "MULTIGRAD_API" in s), 1)
     if type(version) is not int or version < 1:
         reason = (
             f"MULTIGRAD_API in {name} must be an int, the version of multigrad's API for plugins "
@@ -173,6 +164,7 @@ def _take(plugin: Plugin) -> None:
     try:
         if not plugin.error and not plugin.registered:
             with step(plugin, "cannot be looked at"):
+                _check_unique(plugin)
                 hooks.register(plugin)
         if plugin.registered:
             with step(plugin, "failed in multigrad_backends"):
@@ -243,30 +235,24 @@ def _assign_modules() -> None:
         return entry.backend is None, not plugin.built_in, plugin.name, plugin.distribution
 
     owners: dict[str, list[Known]] = {}
-    for entry in sorted(backends.values(), key=rank):
+    for entry in sorted((e for e in backends.values() if not e.blocked), key=rank):
         module, plugin = entry.spec.module, entry.plugin
-        if entry.blocked:
-            continue
-        owner = next((o for o in _covering(module, owners) if o.plugin is not plugin), None)
+        owner = next((o for o in owners_of(module, owners) if o.plugin is not plugin), None)
         if owner is None:
             owners.setdefault(module, []).append(entry)
             continue
-        names = [p.name for p in (owner.plugin, plugin) if not p.built_in]
+        names = [f"MULTIGRAD_BLOCK={p.name}" for p in (owner.plugin, plugin) if not p.built_in]
         entry.fail(
             f"{entry.origin} is refused: its module {module!r} is that of the {owner.origin}. "
-            f"Keep one out by the environment variable "
-            f"{' or '.join(f'MULTIGRAD_BLOCK={name}' for name in names)}, or name the module of "
-            "a library in BackendSpec that no other backend is for."
+            f"Keep one out by the environment variable {' or '.join(names)}, or name the module "
+            "of a library in BackendSpec that no other backend is for."
         )
     _owners = owners  # in one step, since other threads look up arrays meanwhile
 
 
-def owners_of(module: str) -> list[Known]:
+def owners_of(module: str, owners: dict[str, list[Known]] | None = None) -> list[Known]:
     """The backends whose libraries contain that module, backends for a submodule first."""
-    return _covering(module, _owners)
-
-
-def _covering(module: str, owners: dict[str, list[Known]]) -> list[Known]:
+    owners = _owners if owners is None else owners
     found: list[Known] = []
     while module:
         found += owners.get(module, ())

@@ -59,7 +59,6 @@ class Part:
                 self.traceback += "".join(traceback.format_exception(cause))
 
     def try_again(self) -> None:
-        """Forget that it was interrupted."""
         if self.interrupted:
             self.error, self.traceback, self.interrupted = "", "", False
 
@@ -73,8 +72,7 @@ class Plugin(Part):
     distribution: str
     version: str
     built_in: bool = False
-    # not imported until its library is imported, or until it is requested by name
-    deferred: bool = False
+    deferred: bool = False  # until its library is imported, or it is requested by name
     module: Any = None
     loading: bool = False  # its hooks are called, or were
     loaded: bool = False  # whatever came of it
@@ -84,6 +82,13 @@ class Plugin(Part):
     @property
     def blocked(self) -> bool:
         return manager().is_blocked(self.name)
+
+    @property
+    def state(self) -> str:
+        """The state in the listing of a plugin that has brought no backend."""
+        if self.error or self.blocked:
+            return "broken" if self.error else "blocked"
+        return "deferred" if self.deferred else "operations"
 
     @property
     def registered(self) -> bool:
@@ -122,7 +127,7 @@ class Known(Part):
     plugin: Plugin
     backend: Backend | None = None
     cause: BaseException | None = None  # of the error
-    loading: int = 0  # the thread that is loading it
+    loading: bool = False
 
     @property
     def blocked(self) -> bool:

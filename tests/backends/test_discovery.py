@@ -488,20 +488,3 @@ def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
     assert told.endswith(
         "Run: pip uninstall multigrad multigrad-array; pip install multigrad-array\n"
     )
-
-
-def test_an_overwritten_file_is_reported(site: Site) -> None:
-    site.distribution("multigrad-array", "9.9")
-    (site.folder / "multigrad_array-9.9.dist-info" / "RECORD").write_text(
-        "multigrad/__init__.py,sha256=c29tZXRoaW5n,9\n"
-    )
-    (site.folder / "multigrad").mkdir()  # newer Pythons leave out of the record what is not there
-    (site.folder / "multigrad" / "__init__.py").write_text("something else")
-    code = (
-        "from multigrad.plugins.installed import foreign_distribution\n"
-        "print(foreign_distribution())"
-    )
-    assert (
-        "is not the file that multigrad-array installed: another package has overwritten it."
-        in site.run(code)
-    )

@@ -80,12 +80,10 @@ def _count_devices() -> int:
 
 
 def scatter_add(values: Any, indices: Any, /, n: int) -> Any:
-    """Add rows by index. See `ops/kernels.py`."""
     return _added(values, indices, (n, *values.shape[1:]))
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of the given shape with `values` added at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     # no element is selected twice
     if all(not hasattr(k, "dtype") or k.dtype.kind == "b" for k in entries):
@@ -111,7 +109,6 @@ def _added(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` with `value` at `key`."""
     with x.device:
         result = x.copy()
         result[key] = value
@@ -122,17 +119,14 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 
 def is_c_contiguous(xp: Any, x: Any) -> bool:
-    """Whether any reshape of `x` is a view."""
     return bool(x.flags.c_contiguous)
 
 
 def shares_memory(xp: Any, x: Any, y: Any) -> bool:
-    """Whether `x` is a view of `y` or of its base."""
     return x.base is not None and (x.base is y or x.base is y.base)
 
 
 def place_like(xp: Any, g: Any, like: Any) -> Any:
-    """`g` on the device of `like`."""
     if like is None or g.device == like.device:
         return g
     with like.device:
@@ -196,7 +190,6 @@ def devices(xp: Any) -> tuple[Any, ...]:
 
 
 def synchronize(xp: Any, x: Any) -> None:
-    """Wait for the stream that computes on the device of `x`."""
     with x.device:
         cp.cuda.get_current_stream().synchronize()
 

@@ -22,8 +22,8 @@ import contextlib
 import importlib
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import cache, lru_cache, wraps
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from ...errors import GradientError
@@ -46,7 +46,7 @@ def make() -> Backend:
     import jax.numpy as jnp
     import numpy as np
 
-    created = "arange", "empty", "eye", "linspace", "ones", "zeros"
+    created = "arange", "empty", "eye", "linspace", "ones", "zeros", "fft.fftfreq", "fft.rfftfreq"
     alike = "empty_like", "full_like", "ones_like", "zeros_like"
     _backend = Backend(
         "jax",
@@ -58,13 +58,9 @@ def make() -> Backend:
             data_dependent=True,
             missing={"fft.*fftn/*/repeated-axis*": "no axis is transformed twice"},
         ),
-        functions={name: _left_free(getattr(jnp, name)) for name in (*created, *alike)}
+        functions={name: _left_free(attrgetter(name)(jnp)) for name in (*created, *alike)}
+        | {f"fft.{name}": over_several(getattr(jnp.fft, name)) for name in SEVERAL}
         | {
-            **{f"fft.{name}": over_several(getattr(jnp.fft, name)) for name in SEVERAL},
-            **{
-                f"fft.{name}": _left_free(getattr(jnp.fft, name))
-                for name in ("fftfreq", "rfftfreq")
-            },
             "asarray": asarray,
             "broadcast_arrays": lambda *arrays: tuple(jnp.broadcast_arrays(*arrays)),
             "can_cast": lambda from_, to, /: jnp.can_cast(
@@ -90,8 +86,8 @@ def make() -> Backend:
         },
         kernels=kernels_of(globals()),
         variants={
-            "x64": lambda: _precision(True),
-            "x32": lambda: _precision(False),
+            "x64": lambda: jax.enable_x64(True),
+            "x32": lambda: jax.enable_x64(False),
             "jit": lambda: contextlib.nullcontext(jax.jit),
         },
         exemptions=dict.fromkeys(
@@ -245,7 +241,6 @@ def getitem(x: Any, key: Any, /) -> Any:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` with `value` at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     _check_bounds(entries, x.shape)
     if hasattr(value, "dtype") and value.dtype != x.dtype:
@@ -262,7 +257,6 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of the given shape with `values` added at `key`."""
     if _has_traced_mask(key if isinstance(key, tuple) else (key,)):
         return OPS["unindex"].forward(RawNamespace(_backend), values, key, shape)
     return _added(values, key, shape)
@@ -411,7 +405,6 @@ def write(xp: Any, x: Any, value: Any) -> Any:
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
-    """A program under `jax.jit`. See program.py."""
     from .program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
@@ -475,14 +468,6 @@ def annotation(xp: Any, name: str) -> Any:
 def storage(xp: Any, x: Any) -> tuple[Any, int]:
     """The buffers of `x`; a traced array has no memory."""
     return x, 0 if is_traced(x) else int(x.nbytes)
-
-
-def _precision(x64: bool) -> AbstractContextManager[None]:
-    """Turn float64 on or off for a run of the conformance suite, as the user would."""
-    # older versions have it in another module
-    owner = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
-    switch: AbstractContextManager[None] = owner.enable_x64(x64)
-    return switch
 
 
 # ----- Tensors as pytrees -----

@@ -59,18 +59,15 @@ class Jitted:
     def __init__(self, xp: Any, program: Program) -> None:
         self._xp, self._program = xp, program
         self._traceable = True
-        self._library: list[Call | Guard] = []
-        device: list[Call] = []
-        self._guards: list[Guard] = []
+        host: list[Any] = []
+        device: list[Any] = []
         for step in program.steps:
-            if self._is_on_host(step):
-                self._library.append(step)  # type: ignore[arg-type]
-            elif isinstance(step, Guard):
-                self._guards.append(step)
-            elif isinstance(step, Call):
-                device.append(step)
+            (host if self._is_on_host(step) else device).append(step)
+        self._host: list[Call | Guard] = host
+        self._guards = [step for step in device if isinstance(step, Guard)]
+        calls = [step for step in device if isinstance(step, Call)]
         results = [*program.outputs, *(guard.value for guard in self._guards)]
-        self._pieces = list(_pieces(xp, program, device, results))
+        self._pieces = list(_pieces(xp, program, calls, results))
 
     def _is_on_host(self, step: Call | Guard | Write) -> bool:
         """Whether a step uses only Python numbers."""
@@ -109,7 +106,7 @@ class Jitted:
 
     def _on_host(self, values: dict[int, Any]) -> bool:
         """Run the arithmetic of numbers and the guards on them, and return whether these hold."""
-        for step in self._library:
+        for step in self._host:
             if isinstance(step, Guard):
                 if not compatible(step.kind, step.expected, got(step.kind, values[step.value])):
                     return False

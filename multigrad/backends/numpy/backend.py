@@ -12,7 +12,10 @@ import sys
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import array_api_compat.numpy as xp
+import numpy as np
 
 from ..kernels import (
     SEVERAL,
@@ -20,6 +23,7 @@ from ..kernels import (
     SOLE_OWNER,
     SOLE_VIEW,
     base_references,
+    is_dense,
     kernels_of,
     over_several,
     references,
@@ -27,9 +31,7 @@ from ..kernels import (
 )
 from ..raw import form
 from ..spec import Backend
-
-if TYPE_CHECKING:
-    import numpy as np
+from . import beyond
 
 _seen_modes: tuple[Any, Any] = None, None
 """The np.errstate setting that was looked up last, and the result of np.geterr() for it."""
@@ -40,12 +42,6 @@ def make() -> Backend:
 
     NumPy returns scalars where the standard has 0-d arrays.
     """
-    global np
-    import array_api_compat.numpy as xp
-    import numpy as np
-
-    from . import beyond
-
     backend = Backend(
         "numpy",
         xp,
@@ -54,30 +50,7 @@ def make() -> Backend:
         # `*` is a matrix product for np.matrix; derivatives would lose the mask of a masked array
         refused_types=(np.matrix, np.ma.MaskedArray),
         plain_types=(np.memmap,),
-        functions=OPERATORS
-        | _reductions()
-        | {"linalg.vector_norm": _vector_norm(xp)}
-        | _shapes(xp)
-        | _elementwise(xp)
-        | beyond.functions(lambda: backend)
-        | {
-            # NumPy's own functions have every parameter of the standard since 2.1, at half the time
-            # of the wrappers.
-            **{name: getattr(np, name) for name in ("asarray", "empty", "full", "ones", "zeros")},
-            **{name: getattr(np, name) for name in ("empty_like", "ones_like", "zeros_like")},
-            "astype": astype,
-            **{f"fft.{name}": over_several(getattr(np.fft, name)) for name in SEVERAL},
-            "from_dlpack": from_dlpack,
-            "getitem": getitem,
-            "linalg.diagonal": diagonal,
-            "matmul": np.matmul,
-            # 1.5 us without this; rules call it often
-            "isdtype": lru_cache(maxsize=1024)(np.isdtype),
-            "scaled": scaled,
-            "scatter_add": scatter_add,
-            "setitem": setitem,
-            "unindex": unindex,
-        },
+        functions=FUNCTIONS | beyond.functions(lambda: backend),
         kernels=kernels_of(globals()) | {"from_numpy": lambda xp, x: x},
     )
     return backend
@@ -86,145 +59,108 @@ def make() -> Backend:
 # ----- Functions -----
 
 
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "negative": operator.neg,
-    "abs": operator.abs,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
-"""Python operators: as fast as ufuncs on arrays, and 8 times as fast on NumPy scalars.
+def _accumulated(reduce: Any) -> Callable[..., Any]:
+    """A reduction by a method of a ufunc: 1.1 us a call, where NumPy's own function takes 3.2."""
 
-They take 0.1 us instead of 0.9.
-"""
+    def function(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
+            # NumPy adds float16 in float32 only along a contiguous axis: along others
+            # 2048 + 1 is 2048. A product of 1000 * 1000 is infinite, whatever comes next.
+            return reduce(x, axis, np.float32, None, keepdims).astype(x.dtype)
+        return reduce(x, axis, dtype, None, keepdims)
+
+    return function
 
 
-def _reductions() -> dict[str, Callable[..., Any]]:
-    """The ufunc methods that NumPy's own functions call: 1.1 us a call, where those take 3.2 us."""
+def _extreme(reduce: Any) -> Callable[..., Any]:
+    def function(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return reduce(x, axis, None, None, keepdims)
 
-    def accumulated(reduce: Any) -> Callable[..., Any]:
-        def function(
-            x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
-        ) -> Any:
-            if x.itemsize == 2 and x.dtype.char == "e" and (dtype is None or dtype == x.dtype):
-                # NumPy adds float16 in float32 only along a contiguous axis: along others
-                # 2048 + 1 is 2048. A product of 1000 * 1000 is infinite, whatever comes next.
-                return reduce(x, axis, np.float32, None, keepdims).astype(x.dtype)
-            return reduce(x, axis, dtype, None, keepdims)
-
-        return function
-
-    def extreme(reduce: Any) -> Callable[..., Any]:
-        def function(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-            return reduce(x, axis, None, None, keepdims)
-
-        return function
-
-    # The stubs of NumPy 2.5 have no overload for a keepdims that is only known at run time.
-    add: Any = np.add.reduce
-    average: Any = np.mean
-
-    def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-        if x.dtype.kind != "f" or x.dtype.itemsize == 2:
-            return average(x, axis=axis, keepdims=keepdims)  # for float16, NumPy adds in float32
-        total = add(x, axis, None, None, keepdims)
-        # Like np.mean, a sum divided by a count: 1.8 us instead of 5.6. Where there is no sum, the
-        # count does not matter.
-        return total / (x.size // total.size if total.size else 1)
-
-    return {
-        "sum": accumulated(add),
-        "prod": accumulated(np.multiply.reduce),
-        "max": extreme(np.maximum.reduce),
-        "min": extreme(np.minimum.reduce),
-        "mean": mean,
-    }
+    return function
 
 
-def _vector_norm(xp: Any) -> Callable[..., Any]:
-    theirs = xp.linalg.vector_norm
-
-    def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-        # as for sum: the squares of ten 200s add up to inf
-        if x.itemsize == 2 and x.dtype.char == "e":
-            return theirs(x.astype(np.float32), axis=axis, keepdims=keepdims, ord=ord).astype(
-                x.dtype
-            )
-        # 1.4 us instead of 4.3
-        if axis is None and not keepdims and ord == 2 and x.dtype.kind == "f":
-            x = x.ravel()
-            return np.sqrt(x.dot(x))
-        return theirs(x, axis=axis, keepdims=keepdims, ord=ord)
-
-    return vector_norm
+# The stubs of NumPy 2.5 have no overload for a keepdims that is only known at run time.
+_add: Any = np.add.reduce
+_average: Any = np.mean
 
 
-def _shapes(xp: Any) -> dict[str, Callable[..., Any]]:
-    """Shape changes by methods of the array: 0.3 to 0.6 us instead of 0.7 to 2.9."""
-
-    def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-        return x.reshape(shape) if copy is None else xp.reshape(x, shape, copy=copy)
-
-    def permute_dims(x: Any, /, axes: Any) -> Any:
-        return x.transpose(axes)
-
-    def squeeze(x: Any, /, axis: Any) -> Any:
-        return x.squeeze(axis)
-
-    def expand_dims(x: Any, /, axis: Any) -> Any:
-        n = x.ndim + 1
-        if type(axis) is not int or not -n <= axis < n:
-            return xp.expand_dims(x, axis=axis)
-        shape = x.shape
-        axis %= n
-        return x.reshape((*shape[:axis], 1, *shape[axis:]))
-
-    def broadcast_to(x: Any, /, shape: Any) -> Any:
-        # For one element, the gradient of every full sum: 0.9 us instead of 3.7; read-only, as
-        # NumPy's result.
-        if x.ndim or type(shape) is not tuple or x.dtype.kind not in "fciub":
-            return np.broadcast_to(x, shape)
-        result: Any = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
-        result.setflags(write=False)
-        return result
-
-    def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-        return x.take(indices, axis)
-
-    return {
-        f.__name__: f for f in (reshape, permute_dims, squeeze, expand_dims, broadcast_to, take)
-    } | {"matrix_transpose": operator.attrgetter("mT"), "real": operator.attrgetter("real")}
+def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind != "f" or x.dtype.itemsize == 2:
+        return _average(x, axis=axis, keepdims=keepdims)  # for float16, NumPy adds in float32
+    total = _add(x, axis, None, None, keepdims)
+    # Like np.mean, a sum divided by a count: 1.8 us instead of 5.6. Where there is no sum, the
+    # count does not matter.
+    return total / (x.size // total.size if total.size else 1)
 
 
-def _elementwise(xp: Any) -> dict[str, Callable[..., Any]]:
-    def sign(x: Any, /) -> Any:
-        # The wrapper corrects other libraries' nan and older NumPy's complex signs: 2.8 us instead
-        # of 0.6.
-        return xp.sign(x) if x.dtype.kind == "c" else np.sign(x)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    # as for sum: the squares of ten 200s add up to inf
+    if x.itemsize == 2 and x.dtype.char == "e":
+        wide = x.astype(np.float32)
+        return xp.linalg.vector_norm(wide, axis=axis, keepdims=keepdims, ord=ord).astype(x.dtype)
+    # 1.4 us instead of 4.3
+    if axis is None and not keepdims and ord == 2 and x.dtype.kind == "f":
+        x = x.ravel()
+        return np.sqrt(x.dot(x))
+    return xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 
-    limited = form("clip", xp)
 
-    def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-        # 1.5 us instead of 16.6, where all dtypes agree.
-        if x.dtype.kind != "f" or not all(
-            type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)
-        ):
-            # a NumPy integer counts as Python's: it limits floats, too
-            min, max = (int(b) if isinstance(b, np.integer) else b for b in (min, max))
-            return limited(x, min, max)
-        return np.minimum(np.maximum(x, min), max)
+# Changes of the shape by methods of the array take 0.3 to 0.6 us instead of 0.7 to 2.9.
 
-    return {f.__name__: f for f in (sign, clip, pow)} | {
-        "cumulative_prod": _scan(xp.cumulative_prod, np.multiply, 1),
-        "cumulative_sum": _scan(xp.cumulative_sum, np.add, 0),
-    }
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
+    return x.reshape(shape) if copy is None else xp.reshape(x, shape, copy=copy)
+
+
+def permute_dims(x: Any, /, axes: Any) -> Any:
+    return x.transpose(axes)
+
+
+def squeeze(x: Any, /, axis: Any) -> Any:
+    return x.squeeze(axis)
+
+
+def expand_dims(x: Any, /, axis: Any) -> Any:
+    n = x.ndim + 1
+    if type(axis) is not int or not -n <= axis < n:
+        return xp.expand_dims(x, axis=axis)
+    shape = x.shape
+    axis %= n
+    return x.reshape((*shape[:axis], 1, *shape[axis:]))
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Any:
+    # For one element, the gradient of every full sum: 0.9 us instead of 3.7; read-only, as NumPy's
+    # result.
+    if x.ndim or type(shape) is not tuple or x.dtype.kind not in "fciub":
+        return np.broadcast_to(x, shape)
+    result: Any = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+    result.setflags(write=False)
+    return result
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    return x.take(indices, axis)
+
+
+def sign(x: Any, /) -> Any:
+    # The wrapper corrects other libraries' nan and older NumPy's complex signs: 2.8 us instead of
+    # 0.6.
+    return xp.sign(x) if x.dtype.kind == "c" else np.sign(x)
+
+
+_limited = form("clip", xp)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    # 1.5 us instead of 16.6, where all dtypes agree.
+    if x.dtype.kind != "f" or not all(
+        type(b) is float or getattr(b, "dtype", "") == x.dtype for b in (min, max)
+    ):
+        # a NumPy integer counts as Python's: it limits floats, too
+        min, max = (int(b) if isinstance(b, np.integer) else b for b in (min, max))
+        return _limited(x, min, max)
+    return np.minimum(np.maximum(x, min), max)
 
 
 def _scan(theirs: Callable[..., Any], ufunc: Any, initial: int) -> Callable[..., Any]:
@@ -309,7 +245,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """`x` converted to another dtype."""
     if device is not None and device != "cpu":
         raise ValueError(f"Unsupported device for NumPy: {device!r}")
     return x.astype(dtype, copy=copy)
@@ -383,7 +318,6 @@ def _sums(places: Any, weights: Any, n: int, k: int) -> Any:
 
 
 def unindex(values: Any, /, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of the given shape with `values` added at `key`."""
     entries = key if isinstance(key, tuple) else (key,)
     result: Any
     if all(
@@ -413,7 +347,6 @@ def _is_mask(entry: Any) -> bool:
 
 
 def setitem(x: Any, key: Any, value: Any, /) -> Any:
-    """A copy of `x` with `value` at `key`."""
     result = np.array(x)
     try:
         result[key] = value
@@ -425,18 +358,54 @@ def setitem(x: Any, key: Any, value: Any, /) -> Any:
     return result
 
 
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    # Python operators: as fast as ufuncs on arrays, and 8 times as fast on NumPy scalars (0.1 us
+    # instead of 0.9)
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negative": operator.neg,
+    "abs": operator.abs,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "matrix_transpose": operator.attrgetter("mT"),
+    "real": operator.attrgetter("real"),
+    # NumPy's own functions have every parameter of the standard since 2.1, at half the time of the
+    # wrappers
+    **{name: getattr(np, name) for name in ("asarray", "empty", "full", "matmul", "ones", "zeros")},
+    **{name: getattr(np, name) for name in ("empty_like", "ones_like", "zeros_like")},
+    **{f"fft.{name}": over_several(getattr(np.fft, name)) for name in SEVERAL},
+    # 1.5 us without this; rules call it often
+    "isdtype": lru_cache(maxsize=1024)(np.isdtype),
+    "sum": _accumulated(_add),
+    "prod": _accumulated(np.multiply.reduce),
+    "max": _extreme(np.maximum.reduce),
+    "min": _extreme(np.minimum.reduce),
+    "cumulative_prod": _scan(xp.cumulative_prod, np.multiply, 1),
+    "cumulative_sum": _scan(xp.cumulative_sum, np.add, 0),
+    "linalg.diagonal": diagonal,
+    "linalg.vector_norm": vector_norm,
+    **{f.__name__: f for f in (astype, clip, from_dlpack, getitem, mean, pow, setitem, sign)},
+    **{f.__name__: f for f in (broadcast_to, expand_dims, permute_dims, reshape, squeeze, take)},
+    **{f.__name__: f for f in (scaled, scatter_add, unindex)},
+}
+
+
 # ----- kernels -----
 
 
 def compile(xp: Any, program: Any, *, arena: int) -> Callable[..., Any]:
-    """Compile a program to straight-line code. See program.py."""
     from .program import compiled  # imported here: only programs that compile need it
 
     return compiled(xp, program, arena=arena)
 
 
 def device(xp: Any, x: Any) -> str:
-    """The device of every NumPy array."""
     return "cpu"
 
 
@@ -515,7 +484,6 @@ def to_numpy(xp: Any, x: Any, copy: bool | None = None) -> Any:
 
 
 def is_c_contiguous(xp: Any, x: Any) -> bool:
-    """Whether any reshape of `x` is a view."""
     return bool(x.flags.c_contiguous)
 
 
@@ -550,7 +518,7 @@ def take_ownership(xp: Any, g: Any, like: Any) -> Any:
     if like is None or g.shape != like.shape or isinstance(like, np.generic):
         # "K" would lay out a broadcast row by columns
         return np.array(g, order="C" if 0 in g.strides else "K")
-    dense = like.flags.forc or _is_dense(like)
+    dense = like.flags.forc or is_dense(like)
     result = np.empty_like(like, dtype=g.dtype, order="K" if dense else "C", subok=False)
     result[...] = g
     return result
@@ -598,15 +566,5 @@ def _same_order(g: Any, like: Any) -> bool:
     return bool(
         (a.c_contiguous and b.c_contiguous)
         or (a.f_contiguous and b.f_contiguous)
-        or (a.c_contiguous and not b.forc and not _is_dense(like))
+        or (a.c_contiguous and not b.forc and not is_dense(like))
     )
-
-
-def _is_dense(x: Any) -> bool:
-    """Whether the elements of `x`, in some order of its axes, are contiguous."""
-    expected = x.itemsize
-    for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
-        if stride != expected:
-            return False
-        expected *= n
-    return True

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ...program import Call, Guard, Program, Ref, Write, is_on_numbers, refs
+from ..kernels import is_dense
 from ..straight import Text
 from .program_forms import Form, Forms, InArray, Seen
 
@@ -63,7 +64,7 @@ class Code(Text):
               view of all of it: {root: output}. Any other output is copied
     direct    the arguments that values are computed into: {value: argument}
     slots     the places in the arena of the roots that are there
-    per_call  the roots that are made at each call; those in `writable` may be overwritten
+    per_call  the roots that are made at each call, and whether they may be overwritten
     """
 
     def __init__(
@@ -84,8 +85,7 @@ class Code(Text):
         self.free: dict[int, list[int]] = {}
         self.buffers: dict[Any, str] = {}
         self.boxes: dict[int, str] = {}
-        self.per_call: set[int] = set()
-        self.writable: set[int] = set()
+        self.per_call: dict[int, bool] = {}
         self.maker = Forms(program, facts, xp._backend.functions)
         self.forms = [
             self.maker.of(step, self.function(step)) if isinstance(step, Call) else None
@@ -274,13 +274,12 @@ class Code(Text):
         return self.boxes[n]
 
     def plainly(self, i: int, call: Call) -> None:
-        """A call of the backend's function."""
         self.add(self.assigned(call, self.call(call)))
         for n in call.outs:
             if n >= 0 and self.facts[n].kind == "array" and call.op.name not in VIEWS:
                 seen = self.facts[n]
                 if seen.root == n:
-                    self.per_call.add(n)
+                    self.per_call[n] = False
                 if self.forms[i] is None:
                     self.add(
                         f"if v{n}.strides != {seen.strides} or v{n}.shape != {seen.shape}: "
@@ -322,11 +321,9 @@ class Code(Text):
             if root in self.slots:
                 self.slots[n] = self.slots.pop(root)
             else:
-                self.per_call.add(n)
-                self.writable.add(n)
-                self.per_call.discard(root)
-                self.writable.discard(root)
-        elif n in self.fresh or not _is_dense(seen) or (slot := self.slot(seen.nbytes)) is None:
+                del self.per_call[root]
+                self.per_call[n] = True
+        elif n in self.fresh or not is_dense(seen) or (slot := self.slot(seen.nbytes)) is None:
             return self.anew(n, form)
         else:
             self.slots[n] = slot
@@ -346,7 +343,7 @@ class Code(Text):
         for x in form.reuse:
             root = self.root(x.number) if type(x) is Ref else -1
             if (
-                (root in self.writable or (root in self.slots and n not in self.fresh))
+                (self.per_call.get(root) or (root in self.slots and n not in self.fresh))
                 and self.last[root] == i
                 and self.may_overwrite(i, n, root)
             ):
@@ -363,8 +360,7 @@ class Code(Text):
             self.into(form, f"v{n}")
         else:
             return False
-        self.per_call.add(n)
-        self.writable.add(n)
+        self.per_call[n] = True
         return True
 
     def slot(self, nbytes: int) -> int | None:
@@ -460,9 +456,3 @@ def aligned(n: int) -> Any:
     memory = np.empty(n + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     return memory[start : start + n]
-
-
-def _is_dense(seen: Seen) -> bool:
-    """Whether the elements of a new array are contiguous, in some order of the axes."""
-    reach = sum(s * (n - 1) for s, n in zip(seen.strides, seen.shape, strict=True))
-    return all(s >= 0 for s in seen.strides) and reach + seen.dtype.itemsize == seen.nbytes
