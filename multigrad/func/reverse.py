@@ -7,7 +7,6 @@ without confusing each other's derivatives: over raw arrays, under `jax.jit`, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from math import prod
 from typing import Any
 
@@ -28,7 +27,7 @@ from ..layers.transforming import (
     returned,
     value_at,
 )
-from ..tracebacks import blamed, entry, fold, result_of
+from ..tracebacks import entry, result_of
 
 Function = Callable[..., Any]
 
@@ -47,7 +46,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function(function, "vjp")
     # copies of the containers, since the function may change them
-    primals = tuple([tree.replaced(lambda x: x, p) for p in primals])
+    primals = tree.replaced(lambda x: x, primals)
     raw = not tree.has_layer(primals)
     run = Transformation("vjp")
     output = aux = None
@@ -61,12 +60,8 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     @result_of("pullback")
     def pullback(cotangents: Any) -> tuple[Any, ...]:
-        try:
-            seeds = list(tree.matched(output, cotangents))
-        except ValueError as error:
-            raise ValueError(
-                f"the pullback of vjp takes cotangents with the structure of the output: {error}"
-            ) from None
+        problem = "the pullback of vjp takes cotangents with the structure of the output"
+        seeds = tree.fitted(output, cotangents, problem=problem)
         grads = pulled(seeds)
         del seeds
         return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
@@ -91,18 +86,18 @@ def value_and_grad(
     arrays. The function receives raw arrays among its other arguments, if they are of the same
     library, as constant Tensors on the same memory. Corresponds to jax.value_and_grad.
     """
-    differentiated = _differentiated(function, argnums, has_aux)
-    return result_of("value_and_grad(f)", function)(differentiated)
+    both = _differentiated(function, argnums, has_aux, True)
+    return result_of("value_and_grad(f)", function)(both)
 
 
 def _differentiated(
-    function: Function, argnums: int | Sequence[int], has_aux: bool
-) -> Callable[..., tuple[Any, Any]]:
-    """What `value_and_grad` returns, for functions that handle its errors."""
+    function: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool
+) -> Function:
+    """What `value_and_grad` returns, or `grad` without the value; they handle its errors."""
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")
 
-    def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
         raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
         run = Transformation("grad")
@@ -133,10 +128,12 @@ def _differentiated(
         grads = tuple(
             [tree.replaced(lambda x: derivative(gradients, x, raw), args[i]) for i in chosen]
         )
-        primal = _outside(output, run, raw)
-        if has_aux:
-            primal = primal, _outside(aux, run, raw)
-        return primal, grads[0] if isinstance(argnums, int) else grads
+        gradient = grads[0] if isinstance(argnums, int) else grads
+        aux = _outside(aux, run, raw) if has_aux else None
+        if not with_value:
+            return (gradient, aux) if has_aux else gradient
+        value = _outside(output, run, raw)
+        return ((value, aux) if has_aux else value), gradient
 
     return differentiated
 
@@ -147,21 +144,8 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
     With `has_aux`, it returns (gradient, aux). See value_and_grad.
     """
-    both = _differentiated(function, argnums, has_aux)
-
-    @wraps(function)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        try:
-            value, grads = both(*args, **kwargs)
-            return (grads, value[1]) if has_aux else grads
-        except Exception as error:
-            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
-            instead = blamed(error, theirs, "grad(f)", args, kwargs)
-            if instead is not None:
-                raise instead from error
-            raise
-
-    return gradient
+    gradient = _differentiated(function, argnums, has_aux, False)
+    return result_of("grad(f)", function)(gradient)
 
 
 def _check_value(output: Any) -> None:
@@ -183,11 +167,9 @@ def _check_value(output: Any) -> None:
         )
 
 
-def check_function(function: Any, name: str) -> None:
+def check_function(function: Any, name: str, what: str = "the first argument") -> None:
     if not callable(function):
-        raise TypeError(
-            f"{name}: the first argument must be a function, not {type(function).__name__}"
-        )
+        raise TypeError(f"{name}: {what} must be a function, not {type(function).__name__}")
 
 
 def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:

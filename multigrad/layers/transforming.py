@@ -66,10 +66,7 @@ def jvp(
         moved: list[Any] = []
         for x in function(duals):
             if not is_array(x):
-                raise TypeError(
-                    f"{name}: the function must return arrays, or nested dictionaries, lists "
-                    f"and tuples of arrays, but it returned {type(x).__name__}"
-                )
+                raise not_array(name, x)
             own = isinstance(x, Dual) and x._elem.run is run
             if own:
                 x._check()
@@ -80,6 +77,14 @@ def jvp(
         return outs, moved
 
     return run.call(called)
+
+
+def not_array(name: str, x: Any) -> TypeError:
+    """The error for a result `x` that is not an array, of a function that `name` transforms."""
+    return TypeError(
+        f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of "
+        f"arrays, but it returned {type(x).__name__}"
+    )
 
 
 def within(outs: Iterable[Any], run: Transformation) -> list[Any]:

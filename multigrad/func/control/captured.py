@@ -19,12 +19,12 @@ from ...core.graph import AccumulateGrad
 from ...core.level import BASE, Guest, Layer, Several, Switch, own_switch, running
 from ...core.tensor import Tensor, strip, wrap_in
 from ...errors import GradientError, kind
-from ...observe import Call, Observer
+from ...observe import Call
+from ..reverse import Function
 from .arguments import Results, with_arrays
 from .bodies import PassMode, level_of
 from .looping import Looped, apply
 
-Function = Callable[..., Any]
 MANY = 1000
 """The largest number of arrays that a body may capture.
 
@@ -141,7 +141,7 @@ def applied(functions: Sequence[Traced], make: Callable[[], tuple[Looped, list[A
             late.traced.add(late.x, observe.passed(late.x))
 
 
-class _Body(Observer):
+class _Body:
     """Replaces arrays from outside by arrays of the body's level, and refuses writes to the former.
 
     constants  by the id of an array from outside, its replacement, and the replacement as a

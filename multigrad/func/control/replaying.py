@@ -23,10 +23,10 @@ from ...compiling.checks import HiddenStateError
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
 from ...core.element import Library
-from ...core.level import Layer, innermost
+from ...core.level import innermost
 from ...core.tensor import strip
 from ...program import Call, Missed, Program, Torn, Write, memory_of, run_at
-from .arguments import form
+from .arguments import control_of, form, layered
 from .bodies import Body
 
 ARENA = 16 << 20
@@ -82,13 +82,11 @@ class Stepper:
 
         A pass will call it again.
         """
-        outs = self.plain(consts, args)
+        outs = list(map(strip, self.body(consts, args)))
         if self.checks and self.doubted:
-            if self.expected is None:
-                self._check(outs, self.plain(consts, args))
-            else:
-                self._check(outs, list(map(innermost, self.expected)))
-                self.expected = None
+            again = self.plain(consts, args) if self.expected is None else self.expected
+            self._check(outs, list(map(innermost, again)))
+            self.expected = None
         return outs
 
     def __call__(
@@ -173,8 +171,7 @@ class Stepper:
         """
         self.recording = self.recording and len(self.variants) < MOST
         if not self.recording:
-            doubted = self.checks and self.doubted
-            return self.twice(consts, args) if doubted else self.plain(consts, args)
+            return self.twice(consts, args)
         try:
             self.new = _Variant(self, consts, args)
             if self.new.recording.unkept is None:
@@ -320,24 +317,12 @@ def _key(library: Library, program: Program) -> Any:
     return library, steps, specs, values, program.inputs, program.outputs
 
 
-def layered(*groups: Sequence[Any]) -> bool:
-    """Whether an enclosing transformation records the loop, so that its arrays are layers."""
-    for group in groups:
-        for x in group:
-            if isinstance(x, Layer):
-                return True
-    return False
-
-
 def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
     """Whether raw arrays have the same values up to rounding, as far as the values are known.
 
     Arrays of different shapes or dtypes are not alike.
     """
-    if (
-        library.backend.capabilities.lazy
-        or library.backend.kernel("control")(library.xp, (*xs, *ys)) is not None
-    ):
+    if library.backend.capabilities.lazy or control_of(library, xs, ys) is not None:
         return True
 
     def unit(x: Any) -> float:
