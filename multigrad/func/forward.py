@@ -78,7 +78,7 @@ def jvp_as(
     )
     raw = not (tree.has_layer(primals) or tree.has_layer(seeds))
     output, outs, moved, aux = _push(
-        function, primals, {}, range(len(primals)), seeds, has_aux, name, raw
+        function, primals, range(len(primals)), seeds, has_aux, name, raw
     )
     if strict and any(t is None for t in moved):
         raise GradientError(
@@ -95,7 +95,6 @@ def jvp_as(
 def _push(
     function: Function,
     args: Sequence[Any],
-    kwargs: dict[str, Any],
     chosen: Sequence[int],
     tangents: Sequence[Any],
     has_aux: bool,
@@ -114,7 +113,7 @@ def _push(
         nonlocal output, aux
         values = iter(duals)
         inputs = [tree.filled(a, values) if i in chosen else a for i, a in enumerate(args)]
-        output, aux = _call(function, inputs, kwargs, has_aux, name, run)
+        output, aux = _call(function, inputs, {}, has_aux, run)
         return tree.leaves(output)
 
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]

@@ -162,7 +162,7 @@ class _Jacobian:
         args: Sequence[Any],
         kwargs: dict[str, Any],
     ) -> None:
-        self.name, self.function, self.has_aux = name, function, has_aux
+        self.name, self.has_aux = name, has_aux
         self.single = isinstance(argnums, int)
         self.chosen = _chosen(numbers, len(args), name)
         self.positions = sorted(set(self.chosen))
@@ -171,20 +171,18 @@ class _Jacobian:
         _real(self.flat, name, "argument")
         constants = Constants(self.flat)
         self.args = [a if i in self.chosen else constants.of(a) for i, a in enumerate(args)]
-        self.kwargs = constants.of(kwargs)
+        self.function = partial(function, **constants.of(kwargs)) if kwargs else function
 
     def by_rows(self, chunk_size: int | None, always: bool = True) -> Any:
         """Compute it by rows; unless `always`, by columns if there are fewer columns."""
         run = Transformation(self.name)
         args = [
-            tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
+            tree.replaced(lambda x: input_of(x, run), a) if i in self.chosen else a
             for i, a in enumerate(self.args)
         ]
         # before the call, since the function may change its containers
         inputs = [t for i in self.positions for t in tree.leaves(args[i])]
-        output, aux = run.call(
-            _call, self.function, args, self.kwargs, self.has_aux, self.name, run
-        )
+        output, aux = run.call(_call, self.function, args, {}, self.has_aux, run)
         outs = tree.leaves(output)
         for x in outs:
             if not is_array(x):
@@ -216,29 +214,23 @@ class _Jacobian:
     def by_columns(self, chunk_size: int | None) -> Any:
         columns: list[list[Any]] = []
         output = outs = aux = None
-        for k, x in enumerate(self.flat) if self.flat else ((-1, None),):
 
-            def pushed(e: Any, k: int = k) -> list[Any]:
-                nonlocal output, outs, aux
-                seeds = [e if i == k else None for i in range(len(self.flat))]
-                output, outs, moved, aux = _push(
-                    self.function,
-                    self.args,
-                    self.kwargs,
-                    self.chosen,
-                    seeds,
-                    self.has_aux,
-                    self.name,
-                    self.raw,
-                )
-                _real(outs, self.name, "output")
-                return moved
+        def pushed(k: int, e: Any) -> list[Any]:
+            nonlocal output, outs, aux
+            seeds = [e if i == k else None for i in range(len(self.flat))]
+            output, outs, moved, aux = _push(
+                self.function, self.args, self.chosen, seeds, self.has_aux, self.name, self.raw
+            )
+            _real(outs, self.name, "output")
+            return moved
 
-            if x is None or not prod(x.shape):
-                pushed(None)
-                columns.append([None] * len(outs or ()))
+        for k, x in enumerate(self.flat):
+            if prod(x.shape):
+                columns.append(_along_basis(partial(pushed, k), x, chunk_size))
             else:
-                columns.append(_along_basis(pushed, x, chunk_size))
+                columns.append([None] * len(pushed(k, None)))
+        if not self.flat:
+            pushed(0, None)
         assert outs is not None
         for c in columns:
             c.reverse()  # popped from the end, so that only its block holds the memory of a column

@@ -53,7 +53,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     def listed(inputs: list[Any]) -> Iterable[Any]:
         nonlocal output, aux
-        output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, "vjp", run)
+        output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, run)
         return tree.leaves(output)
 
     _, pulled = transforming.vjp(listed, tree.leaves(primals), run)
@@ -101,9 +101,7 @@ def _differentiated(
         chosen = _chosen(numbers, len(args), "grad")
         raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
         run = Transformation("grad")
-        by_position = {
-            i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
-        }
+        by_position = {i: tree.replaced(lambda x: input_of(x, run), args[i]) for i in chosen}
         # before the call, since the function may change its containers
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]
         inputs = [by_position.get(i) for i in range(len(args))]
@@ -114,7 +112,7 @@ def _differentiated(
                 for i, (t, a) in enumerate(zip(inputs, args, strict=True))
             ]
             kwargs = constants.of(kwargs)
-        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
+        output, aux = run.call(_call, function, inputs, kwargs, has_aux, run)
         _check_value(output)
         if prod(getattr(output, "shape", ())) != 1:
             raise not_scalar(output.shape, "grad")
@@ -150,17 +148,14 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
 def _check_value(output: Any) -> None:
     """Raise if the output of a function has no gradient."""
-    if isinstance(output, Layer):
-        elem = output._elem
-    elif is_array(output):
-        elem = element_of(output)
-    elif type(output) in SCALARS:
+    if type(output) in SCALARS:
         return
-    else:
+    if not is_array(output):
         raise TypeError(
             "grad: the function must return one real scalar, but it returned "
             f"{type(output).__name__}. Return (value, aux) and pass has_aux=True to return more."
         )
+    elem = element_of(output)
     if not elem.floating:
         raise TypeError(
             f"grad: the function must return one real scalar, but its result has dtype {elem.dtype}"
@@ -190,20 +185,15 @@ def _chosen(numbers: tuple[int, ...], n: int, name: str) -> list[int]:
 
 
 def _call(
-    function: Function,
-    inputs: list[Any],
-    kwargs: dict[str, Any],
-    has_aux: bool,
-    name: str,
-    run: Transformation,
+    function: Function, inputs: list[Any], kwargs: Any, has_aux: bool, run: Transformation
 ) -> tuple[Any, Any]:
     output = function(*inputs, **kwargs)
     aux = None
     if has_aux:
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(
-                f"{name}: with has_aux=True the function must return a tuple (output, aux), but "
-                f"it returned {type(output).__name__}"
+                f"{run.name}: with has_aux=True the function must return a tuple (output, aux), "
+                f"but it returned {type(output).__name__}"
             )
         output, aux = output
     if aux is None and isinstance(output, Layer):

@@ -214,10 +214,11 @@ def finished(raw: bool) -> Callable[[Any], Any]:
 
     Raw arguments give raw arrays, except for a Tensor with a history. Tensors give Tensors.
     """
-    return _stripped if raw else returned
+    return unwrapped if raw else returned
 
 
-def _stripped(x: Any) -> Any:
+def unwrapped(x: Any) -> Any:
+    """The value of Tensors without a history, at any level; another value itself."""
     while isinstance(x, Tensor) and x._elem.run is not None and x._node is None:
         x._check()
         x = x._array

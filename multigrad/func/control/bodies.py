@@ -78,6 +78,10 @@ def halved(values: Sequence[Any], flags: Flags) -> tuple[list[Any], list[Any]]:
 # Values
 
 
+def slices(at: int, xs: Sequence[Any]) -> list[Any]:
+    return list(map(itemgetter((at, ...)), xs))
+
+
 def floating(x: Any) -> bool:
     return is_array(x) and element_of(x).floating
 

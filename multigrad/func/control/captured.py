@@ -144,8 +144,8 @@ def applied(functions: Sequence[Traced], make: Callable[[], tuple[Looped, list[A
 class _Body:
     """Replaces arrays from outside by arrays of the body's level, and refuses writes to the former.
 
-    constants  by the id of an array from outside, its replacement, and the replacement as a
-               constant of this level once it was used
+    values     by the id of an array from outside, its replacement
+    constants  likewise the replacement as a constant of this level, once it was used
     around     the `_Body` of an enclosing loop
     guarded    the arguments, which the body must not write to
     """
@@ -155,9 +155,8 @@ class _Body:
     ) -> None:
         self.traced, self.run, self.discovering = traced, run, discovering
         self.level = run.own_level
-        self.constants: dict[int, tuple[Any, Any]] = {}
-        for x, value in zip(traced.captured, consts, strict=False):
-            self.constants[id(x)] = value, None
+        self.values = dict(zip(map(id, traced.captured), consts, strict=False))
+        self.constants: dict[int, Any] = {}
         self.guarded: list[Any] = []
         self.around: Any = None
 
@@ -181,20 +180,18 @@ class _Body:
         return x
 
     def _replacement(self, x: Layer) -> Any:
-        at = self.constants.get(id(x))
-        if at is None:
+        constant = self.constants.get(id(x))
+        if constant is not None:
+            return constant
+        if id(x) not in self.values:
             if x._level == 1 and isinstance(x, Tensor) and x._node is None:
                 return x  # a constant
             if not self.discovering:
                 raise Late(self.traced, x)
-            value = x if self.around is None else self.around.exchange(x)
+            self.values[id(x)] = value = x if self.around is None else self.around.exchange(x)
             self.traced.add(x, value)
-            at = value, None
-        value, own = at
-        if own is None:
-            own = self.own(value)
-            self.constants[id(x)] = value, own
-        return own
+        constant = self.constants[id(x)] = self.own(self.values[id(x)])
+        return constant
 
     def convert(self, name: str, method: Function, x: Any, *args: Any, **kw: Any) -> Any:
         """Carry out a conversion on the replacement of `x`.

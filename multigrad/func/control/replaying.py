@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import add
 from typing import Any
 
 from ... import locks, observe
@@ -243,18 +244,14 @@ class _Variant:
             for i, (n, target) in enumerate(zip(self.numbers, targets, strict=True)):
                 to = recording.argument(target)
                 if i >= len(targets) - sums:
-                    n = recording.again(partial(self._added, to, n, self.values[i]))
+                    term = recording.layer(self.values[i], n, self.library)
+                    n = recording.again(partial(add, to, term)).number
                 writes.append(Write(to.number, n))
         program = recording.finished_program(outputs, writes)
         recording.forget()
         self.run = _compiled(self.library, program)
         self.plain = [i for i, _ in self.places] == list(range(len(outputs)))
         self.values = []
-
-    def _added(self, total: Any, number: int, x: Any) -> int:
-        """Record the sum of a total and a result, and return its number."""
-        number = (total + self.recording.layer(x, number, self.library)).number
-        return number
 
     def __call__(self, arguments: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
         outs = self.run(*arguments, *targets)

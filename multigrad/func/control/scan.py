@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ... import observe, tree
-from ...core.element import SCALARS, Library, is_array
+from ...core.element import SCALARS, is_array
 from ...core.level import innermost
 from ...layers.transforming import returned
 from ...tracebacks import entry
@@ -114,15 +114,6 @@ def looped(
     results = step.leaves(traced.discover([*state.leaves, *slices]))
     library = step.library = library or library_of(words.name, results)
     numbers_as_arrays(state, results, library)
-    if (
-        checkpoint is None
-        and n
-        and any(map(recorded, (*traced.consts, *state.leaves, *over.leaves)))
-        # a program that the library traces does not grow with the number of steps
-        and control_of(library, list(map(innermost, (*state.leaves, *over.leaves)))) is None
-    ):
-        outs = _step_by_step(step, state, over, range(n)[::-1] if reverse else range(n))
-        return tree.built(step.form, map(finished(raw), outs))
     # the values of numbers may differ by the dtype that they get
     numbers = not types.union(map(type, results)).isdisjoint(SCALARS)
 
@@ -132,7 +123,18 @@ def looped(
         rule.expected = None if numbers else results
         return rule, [*traced.consts, *state.leaves, *over.leaves]
 
-    return tree.built(step.form, map(finished(raw), applied((traced,), made)[: len(results)]))
+    if (
+        checkpoint is None
+        and n
+        and any(map(recorded, (*traced.consts, *state.leaves, *over.leaves)))
+        # a program that the library traces does not grow with the number of steps
+        and control_of(library, list(map(innermost, (*state.leaves, *over.leaves)))) is None
+    ):
+        outs = _step_by_step(step, state, over, range(n)[::-1] if reverse else range(n))
+    else:
+        outs = applied((traced,), made)[: len(results)]
+    out: tuple[Any, Any] = tree.built(step.form, map(finished(raw), outs))
+    return out
 
 
 def _step_by_step(step: _Step, state: TreeArgument, over: TreeArgument, order: range) -> list[Any]:
@@ -151,11 +153,12 @@ def _step_by_step(step: _Step, state: TreeArgument, over: TreeArgument, order: r
 class _Step:
     """The user's body as a function of lists.
 
-    form  the structure of its result (carry, y)
+    library  the library of its arrays, once it is known
+    form     the structure of its result (carry, y), after the first call
     """
 
-    library: Library | None = None
-    form: tree.Structure | None = None
+    library: Any = None
+    form: Any = None
 
     def __init__(
         self, words: Words, body: Callable[..., Any], state: TreeArgument, over: TreeArgument

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any
 
 from ...core.level import innermost
-from ...core.tensor import Tensor, element_of, strip
+from ...core.tensor import element_of, strip
 from ...custom.definition import new_ctx_class
 from ...errors import GradientError
 from ...layers.transforming import namespace
-from .arguments import layered
+from .arguments import layered, unwrapped
 from .bodies import (
     Body,
     Changed,
@@ -32,6 +32,7 @@ from .bodies import (
     floating,
     joined,
     settled,
+    slices,
     spread,
     still,
     there,
@@ -79,7 +80,7 @@ class Scan(Looped):
         if not self.length:
             return (*[None] * self.counts.consts, *self.results(grads)[0], *[None] * self.counts.xs)
         back = _Back(self, ctx, grads)
-        start = [x[self.kept_at(0), ...] for x in back.kept]
+        start = slices(self.kept_at(0), back.kept)
         flags = [
             *back.need[1],
             *[a is not None or b is not None for a, b in zip(back.g[0], back.g[3], strict=True)],
@@ -134,7 +135,7 @@ class _Gradients:
     def look(self, later: Sequence[bool]) -> Flags:
         back = self.back
         consts = still(back.consts)
-        args = [*still(self.start), *[x[self.of.place(0), ...] for x in still(back.xs)]]
+        args = [*still(self.start), *slices(self.of.place(0), still(back.xs))]
         if all(self.flags):  # a step cannot set more of them
             if 1 in self.of.kept:
                 back.check(self.of.body(consts, args), 1)
@@ -189,13 +190,6 @@ def _known(outs: Sequence[Any], values: Sequence[Any]) -> None:
     for x, y in zip(outs, values, strict=False):
         if isinstance(x, Recorded) and isinstance(y, Recorded):
             x.known(y)
-
-
-def _value(x: Any) -> Any:
-    """The raw array in a Tensor that no level differentiates; another value itself."""
-    while isinstance(x, Tensor) and x._node is None:
-        x = x.array
-    return x
 
 
 def _both(x: Any, y: Any) -> tuple[Any, Any]:
@@ -272,16 +266,15 @@ class _Back:
     def _in_segments(self, step: _Gradients) -> list[Any]:
         """Go back through all steps, from one kept carry to the one before it."""
         scan, g = self.of, self._ends(step)
-        at = {number: [x[scan.kept_at(number), ...] for x in self.kept] for number in scan.kept}
+        at = {number: slices(scan.kept_at(number), self.kept) for number in scan.kept}
         for what, start, stop in backwards(scan.checkpoint, scan.length):
             if what == "keep":
                 at[stop] = self._advanced(start, stop, at[start], False)
                 continue
             carries = self._advanced(start, stop, at.pop(start), True)
             if stop == scan.kept[-1]:
-                args = [x[0 if scan.reverse else -1, ...] for x in still(carries)] + [
-                    x[scan.place(stop - 1), ...] for x in still(self.xs)
-                ]
+                args = slices(0 if scan.reverse else -1, still(carries))
+                args += slices(scan.place(stop - 1), still(self.xs))
                 self.check(scan.body(still(self.consts), args), stop)
                 del args
             g = self._pulled(step, start, stop, carries, g, False)
@@ -356,12 +349,11 @@ class _Back:
         library = element_of(self.kept[0]).library if self.kept else None
         if library is None or not library.mutable or not records(library, scan.length):
             return []
-        consts, xs, kept = (list(map(_value, part)) for part in (self.consts, self.xs, self.kept))
+        parts = self.consts, self.xs, self.kept
+        consts, xs, kept = (list(map(unwrapped, part)) for part in parts)
         if layered(consts, xs, kept):
             return []
         last = scan.length - 1
-        outs = scan.body(
-            consts,
-            [*[x[scan.kept_at(last), ...] for x in kept], *[x[scan.place(last), ...] for x in xs]],
-        )
+        args = [*slices(scan.kept_at(last), kept), *slices(scan.place(last), xs)]
+        outs = scan.body(consts, args)
         return [strip(x) for x in outs[: scan.counts.carry]]

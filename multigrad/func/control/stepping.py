@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any
 
 from ...backward.gradients import owned
@@ -16,7 +15,7 @@ from ...core.tensor import element_of
 from ...dispatch.creation import default_library
 from ...layers.transforming import namespace
 from .arguments import control_of, layered
-from .bodies import columns, joined, totals
+from .bodies import columns, joined, slices, totals
 from .replaying import FEWEST, Stepper, other_form, records
 
 
@@ -81,7 +80,7 @@ class _Loop:
         spare = [] if every else [_room(library, x, ()) for x in self.carry]
         places = range(length)[::-1] if rule.reverse else range(length)
         # chosen so that the last carry is in `ends`
-        now = _slices(places[0], stacks) if every else (ends, spare)[length % 2]
+        now = slices(places[0], stacks) if every else (ends, spare)[length % 2]
         for place, x in zip(now, self.carry, strict=True):
             write(xp, place, x)
         ys: list[Any] = []
@@ -90,19 +89,19 @@ class _Loop:
             if not every and number in kept:
                 for stack, x in zip(stacks, now, strict=True):
                     write(xp, stack[rule.kept_at(number), ...], x)
-            args = [*now, *_slices(at, self.xs)]
+            args = [*now, *slices(at, self.xs)]
             remaining = length - 1 - number
             if every and remaining:
-                after = _slices(places[number + 1], stacks)
+                after = slices(places[number + 1], stacks)
             else:
                 after = (ends, spare)[remaining % 2]
             if number:
-                step(self.consts, args, [*after, *_slices(at, ys), *sums])
+                step(self.consts, args, [*after, *slices(at, ys), *sums])
             else:
                 outs = step.recorded(self.consts, args)
                 ys = [_room(library, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
                 sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
-                targets = [*after, *_slices(at, ys), *sums]
+                targets = [*after, *slices(at, ys), *sums]
                 step.store(targets, outs)
                 step.bind(targets)
                 del outs, targets
@@ -119,7 +118,7 @@ class _Loop:
             at = rule.place(number)
             if number in kept:
                 stacks.append((rule.kept_at(number), carry))
-            args = [*carry, *_slices(at, self.xs)]
+            args = [*carry, *slices(at, self.xs)]
             if number:
                 outs = step(self.consts, args)
             else:
@@ -175,10 +174,6 @@ class _Loop:
             ys += [xp.stack(list(x)) for x in zip(*stacks, strict=True)]
         n = rule.counts.ys
         return [*carry, *ys[:n], *sums, *ys[n:]]
-
-
-def _slices(at: int, xs: Sequence[Any]) -> list[Any]:
-    return list(map(itemgetter((at, ...)), xs))
 
 
 def _room(library: Library, x: Any, axes: tuple[int, ...]) -> Any:
