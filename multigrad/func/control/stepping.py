@@ -237,7 +237,7 @@ def switch(rule: Any, consts: list[Any], _: list[Any], args: list[Any]) -> list[
     """The result of the body whose number is the first of the constants."""
     index = consts[0]
     library = library_of_all(consts[1:], args, [index])
-    control = control_of(library, consts, args)
+    control = library.backend.kernel("control")(library.xp, (*consts, *args))
     xp, n = library.xp, len(rule.bodies)
     number = xp.astype(index, xp.asarray(0).dtype)
     number = xp.minimum(xp.maximum(number, xp.zeros_like(number)), xp.full_like(number, n - 1))
