@@ -7,6 +7,7 @@ without confusing each other's derivatives: over raw arrays, under `jax.jit`, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from math import prod
 from typing import Any
 
@@ -27,7 +28,7 @@ from ..layers.transforming import (
     returned,
     value_at,
 )
-from ..tracebacks import entry, result_of
+from ..tracebacks import blamed, entry, fold, result_of
 
 Function = Callable[..., Any]
 
@@ -142,8 +143,20 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
     With `has_aux`, it returns (gradient, aux). See value_and_grad.
     """
-    gradient = _differentiated(function, argnums, has_aux, False)
-    return result_of("grad(f)", function)(gradient)
+    differentiated = _differentiated(function, argnums, has_aux, False)
+
+    @wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return differentiated(*args, **kwargs)
+        except Exception as error:
+            theirs = fold(error)  # MULTIGRAD_TRACEBACK=full shows the frames inside
+            instead = blamed(error, theirs, "grad(f)", args, kwargs)
+            if instead is not None:
+                raise instead from error
+            raise
+
+    return gradient
 
 
 def _check_value(output: Any) -> None:
