@@ -366,7 +366,7 @@ def put(observers: tuple[Observer, ...], at: Place | None = None) -> None:
         place.set(at)
 
 
-def enter_body(body: Observer) -> Any:
+def enter_body(body: Any) -> Any:
     """Let `body`, that of a loop, exchange what is passed from now on; return the one until now.
 
     Its `exchange` is called with each value that the program passes to an operation, a write, a

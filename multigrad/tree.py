@@ -195,25 +195,25 @@ def _build(structure: Structure, values: Iterator[Any]) -> Any:
     )
 
 
-def matched(tree: Any, other: Any) -> Iterator[Any]:
-    """The leaves of `other` in the order of those of `tree`.
-
-    Raises ValueError if the structures differ.
-    """
-    return iter(fitted(tree, other))
-
-
-def fitted(tree: Any, other: Any, *, partial: bool = False) -> list[Any]:
+def fitted(tree: Any, other: Any, *, partial: bool = False, problem: str = "") -> list[Any]:
     """The leaves of `other`, which must have the structure of `tree`, a tree or a Structure.
 
+    Raises ValueError if the structures differ.
+
     partial  None may replace any part of the tree; it gives None for each leaf of that part
+    problem  what the error's message begins with
     """
     out: list[Any] = []
-    _fit(tree, other, (), "partial" if partial else "whole", out)
+    try:
+        _fit(tree, other, (), "partial" if partial else "whole", out)
+    except ValueError as error:
+        if problem:
+            raise ValueError(f"{problem}: {error}") from None
+        raise
     return out
 
 
-def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
+def prefixed(tree: Any, prefix: Any) -> list[Any]:
     """For each leaf of `tree`, the leaf of `prefix` above it.
 
     A prefix is a tree whose leaves, None among them, hold for everything below them. Raises
@@ -221,7 +221,7 @@ def prefixed(tree: Any, prefix: Any) -> Iterator[Any]:
     """
     out: list[Any] = []
     _fit(tree, prefix, (), "prefix", out)
-    return iter(out)
+    return out
 
 
 def _fit(tree: Any, other: Any, path: Path, how: str, into: list[Any]) -> None:

@@ -109,7 +109,7 @@ def _by_method(
     output, dims = result
     outs, structure = tree.flattened(output)
     try:
-        flat_dims = list(tree.prefixed(output, dims))
+        flat_dims = tree.prefixed(output, dims)
     except ValueError:
         flat_dims = [dims]
     if not all(dim is None or type(dim) is int for dim in flat_dims):

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, ref
 from .. import observe, tree
 from ..core import grad_mode, level
 from ..core.aliasing import climb
-from ..core.element import SCALARS, is_array
+from ..core.element import Library, is_array
 from ..core.graph import changed_after, first_change, modified, tick, written_after
 from ..core.level import Layer, Transformation
 from ..core.nested import put_together
@@ -112,8 +112,8 @@ _ARGUMENT = "the argument of a checkpoint"
 """The name of the operation that saves the arguments of a checkpoint inside of another one."""
 
 
-Form = tuple[str, Any, tuple[int, ...]]
-"""A description of an array for messages: its library, dtype and shape."""
+Form = tuple[Library, Any, tuple[int, ...]]
+"""The library, dtype and shape of an array."""
 
 
 class _Enough(BaseException):
@@ -121,20 +121,14 @@ class _Enough(BaseException):
 
 
 class _Argument:
-    """An argument in its state at the call, without its history.
+    """An array among the arguments in its state at the call, without its history.
 
-    saved  the argument, if it is an array. An enclosing checkpoint may keep it
-    value  the argument, if it is not
+    saved  the array, which an enclosing checkpoint may keep
     """
 
-    __slots__ = ("form", "library", "saved", "value")
+    __slots__ = ("form", "saved")
 
     def __init__(self, x: Any) -> None:
-        self.saved: saved.Saved | None = None
-        self.value = None
-        if not is_array(x):
-            self.value = x
-            return
         if isinstance(x, Layer):
             x._check()
         keeper = saved.in_force(_ARGUMENT, 0)
@@ -143,7 +137,6 @@ class _Argument:
         if whole.shell is not None:
             whole.shell.forget()
         self.form = _form(x)
-        self.library = element_of(x).library
         if keeper is None:
             old_values.noted(whole)
 
@@ -153,8 +146,6 @@ class _Argument:
         If an enclosing checkpoint has saved an array, the arguments of that checkpoint are given in
         its place.
         """
-        if self.saved is None:
-            return
         recorded = self.saved.shell is not None and self.saved.shell.recorded
         for part in self.saved.parts:
             if part.keeper is None:
@@ -167,26 +158,24 @@ class _Argument:
 
         Raises GradientError if it was modified since `start`.
         """
-        if self.saved is None:
-            return self.value
         for cell in self.saved.cells:
             _check(cell, start, self.form, "is an argument of a checkpoint")
-        fresh = self.library.backend.kernel("fresh")
+        library = self.form[0]
+        fresh = library.backend.kernel("fresh")
         return put_together(
             self.saved.shell,
-            iter([fresh(self.library.xp, part.unpack()) for part in self.saved.parts]),
+            iter([fresh(library.xp, part.unpack()) for part in self.saved.parts]),
             afresh=True,
         )
 
     def runs(self) -> Iterator[Transformation]:
-        if self.saved is not None and self.saved.shell is not None:
-            yield from self.saved.shell.runs()
+        return iter(()) if self.saved.shell is None else self.saved.shell.runs()
 
 
 class _Call(saved.Keeper):
     """One call of a checkpointed function.
 
-    given       its arguments
+    given       its arguments, with an _Argument for each array; `arrays` has these
     context     the context variables at the call: grad modes, running transformations, and those of
                 libraries
     runs        these transformations
@@ -212,8 +201,11 @@ class _Call(saved.Keeper):
     ) -> None:
         self.function = function
         self.keeps = keeps
-        self.given = tree.replaced(_Argument, [list(args), kwargs])
-        self.runs = [*level.alive(), *(run for x in tree.leaves(self.given) for run in x.runs())]
+        self.given = tree.replaced(
+            lambda x: _Argument(x) if is_array(x) else x, [list(args), kwargs]
+        )
+        self.arrays = [x for x in tree.leaves(self.given) if type(x) is _Argument]
+        self.runs = [*level.alive(), *(run for x in self.arrays for run in x.runs())]
         self.above = level.boundary()
         self.context = copy_context()
         self.context.run(_forget)
@@ -241,14 +233,10 @@ class _Call(saved.Keeper):
         return at < self.above and (name is _ARGUMENT or not self.keeps(name))
 
     def look(self, operands: Sequence[Any]) -> None:
-        used, start = self.used, self.start
-        for x in operands:
-            if type(x) in SCALARS:
-                continue
-            if type(x) is not Tensor or (node := x._node) is None or node.seq < start:
-                for y in _older((x,), start):
-                    if id(y._cell) not in used:
-                        used[id(y._cell)] = y._cell, tick()
+        used = self.used
+        for x in _older(operands, self.start):
+            if id(x._cell) not in used:
+                used[id(x._cell)] = x._cell, tick()
 
     def wants(self, name: str, level: int) -> bool:
         if not self.drops(name, level):
@@ -266,7 +254,7 @@ class _Call(saved.Keeper):
         return x
 
     def sources(self, x: saved.Saved) -> list[tuple[Any, bool]]:
-        return [source for argument in tree.leaves(self.given) for source in argument.sources()]
+        return [source for argument in self.arrays for source in argument.sources()]
 
     def unpack(self, x: saved.Saved) -> Any:
         """The array, computed again if necessary."""
@@ -289,7 +277,9 @@ class _Call(saved.Keeper):
         """Run the function again for the arrays of these numbers."""
 
         def again() -> dict[int, Any]:
-            args, kwargs = tree.replaced(lambda x: x.again(self.start), self.given)
+            args, kwargs = tree.replaced(
+                lambda x: x.again(self.start) if type(x) is _Argument else x, self.given
+            )
             second = _Second(self, wanted)
             self.context.copy().run(second.run, args, kwargs)
             return second.arrays
@@ -355,11 +345,9 @@ class _Second(saved.Keeper):
                 _check(cell, since, _form(self.arrays[number]), "is saved in a checkpoint")
 
     def look(self, operands: Sequence[Any]) -> None:
-        for x in operands:
-            if type(x) not in SCALARS and (type(x) is not Tensor or x._cell):
-                for y in _older((x,), self.start):
-                    if y._cell and self.refused is None:
-                        self._refuse(y)
+        for x in _older(operands, self.start):
+            if x._cell and self.refused is None:
+                self._refuse(x)
 
     def wants(self, name: str, level: int) -> bool:
         return self.call.drops(name, level)
@@ -408,7 +396,7 @@ def _shown(name: str, shape: tuple[int, ...], dtype: Any) -> str:
 
 
 def _form(x: Any) -> Form:
-    return element_of(x).library.name, x.dtype, tuple(x.shape)
+    return element_of(x).library, x.dtype, tuple(x.shape)
 
 
 def _check(cell: list[int], since: int, form: Form, what: str) -> None:
@@ -418,4 +406,4 @@ def _check(cell: list[int], since: int, form: Form, what: str) -> None:
 
 
 def _described(form: Form, what: str) -> str:
-    return f"[{form[0]} {form[1]} {list(form[2])}], which {what},"
+    return f"[{form[0].name} {form[1]} {list(form[2])}], which {what},"

@@ -66,10 +66,6 @@ def compile(
     for name, value, least in (("max_programs", max_programs, 1), ("arena", arena, 0)):
         if type(value) is not int or value < least:
             raise ValueError(f"compile: {name} must be an int of at least {least}, not {value!r}")
-    if (
-        check is not True
-        and check is not False
-        and not (isinstance(check, str) and check == "first")
-    ):
+    if type(check) is not bool and not (isinstance(check, str) and check == "first"):
         raise ValueError(f"compile: check must be 'first', True or False, not {check!r}")
     return Compiled(function, tuple(statics), max_programs, arena, check)

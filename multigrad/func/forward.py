@@ -73,13 +73,12 @@ def jvp_as(
     has_aux: bool,
 ) -> tuple[Any, ...]:
     """`jvp` of a tuple of primals, for the function `name`, which its errors name."""
-    try:
-        seeds = list(tree.matched(primals, tangents))
-    except ValueError as error:
-        raise ValueError(f"{name}: tangents must have the structure of primals: {error}") from None
+    seeds = tree.fitted(
+        primals, tangents, problem=f"{name}: tangents must have the structure of primals"
+    )
     raw = not (tree.has_layer(primals) or tree.has_layer(seeds))
     output, outs, moved, aux = _push(
-        function, primals, {}, range(len(primals)), seeds, has_aux, name, raw
+        function, primals, range(len(primals)), seeds, has_aux, name, raw
     )
     if strict and any(t is None for t in moved):
         raise GradientError(
@@ -96,7 +95,6 @@ def jvp_as(
 def _push(
     function: Function,
     args: Sequence[Any],
-    kwargs: dict[str, Any],
     chosen: Sequence[int],
     tangents: Sequence[Any],
     has_aux: bool,
@@ -115,7 +113,7 @@ def _push(
         nonlocal output, aux
         values = iter(duals)
         inputs = [tree.filled(a, values) if i in chosen else a for i, a in enumerate(args)]
-        output, aux = _call(function, inputs, kwargs, has_aux, name, run)
+        output, aux = _call(function, inputs, {}, has_aux, run)
         return tree.leaves(output)
 
     values = [x for i, a in enumerate(args) if i in chosen for x in tree.leaves(a)]
@@ -176,7 +174,7 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
     torch.func.linearize.
     """
     check_function(function, "linearize")
-    primals = tuple(tree.replaced(lambda x: x, p) for p in primals)
+    primals = tree.replaced(lambda x: x, primals)
     output, pullback = vjp(function, *primals)
     outs = tree.leaves(output)
     smooth = [i for i, x in enumerate(outs) if element_of(x).floating]
@@ -190,16 +188,11 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
 
     @result_of("linearize")
     def pushforward(*tangents: *Args) -> R:
-        try:
-            matched = list(tree.matched(primals, tangents))
-        except ValueError as error:
-            raise ValueError(
-                "the pushforward of linearize takes tangents with the structure of the "
-                f"primals: {error}"
-            ) from None
+        problem = "the pushforward of linearize takes tangents with the structure of the primals"
+        seeds = tree.fitted(primals, tangents, problem=problem)
         checked = [
             check_tangent(x, t, _ANY, "linearize")
-            for x, t in zip(tree.leaves(primals), matched, strict=True)
+            for x, t in zip(tree.leaves(primals), seeds, strict=True)
         ]
         moved = iter(transpose(tree.filled(primals, iter(checked)))[0])
         results = [next(moved) if i in smooth else zeros_like(x) for i, x in enumerate(outs)]

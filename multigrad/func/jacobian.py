@@ -25,11 +25,12 @@ from ..layers.transforming import (
     input_of,
     left_of,
     namespace,
+    not_array,
 )
 from ..tracebacks import entry, result_of
 from .forward import _push
 from .reverse import Function, _call, _chosen, _numbers, _outside, check_function
-from .vmap import vmap
+from .vmap import check_chunk_size, check_randomness, vmap
 
 
 @entry
@@ -80,10 +81,7 @@ def jacfwd(
     differentiated = _differentiated(
         "jacfwd", function, argnums, has_aux, chunk_size, _Jacobian.by_columns
     )
-    if randomness not in ("error", "different", "same"):
-        raise ValueError(
-            f"jacfwd: randomness must be 'error', 'different' or 'same', not {randomness!r}"
-        )
+    check_randomness(randomness, "jacfwd")
     return differentiated
 
 
@@ -139,8 +137,7 @@ def _differentiated(
 ) -> Function:
     """The function that `jacrev`, `jacfwd` or `jacobian` returns."""
     numbers = _numbers(argnums, name)
-    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
-        raise ValueError(f"{name}: chunk_size must be an int above 0, or None, not {chunk_size!r}")
+    check_chunk_size(chunk_size, name)
     check_function(function, name)
 
     @result_of(f"{name}(f)", function)
@@ -165,7 +162,7 @@ class _Jacobian:
         args: Sequence[Any],
         kwargs: dict[str, Any],
     ) -> None:
-        self.name, self.function, self.has_aux = name, function, has_aux
+        self.name, self.has_aux = name, has_aux
         self.single = isinstance(argnums, int)
         self.chosen = _chosen(numbers, len(args), name)
         self.positions = sorted(set(self.chosen))
@@ -174,27 +171,22 @@ class _Jacobian:
         _real(self.flat, name, "argument")
         constants = Constants(self.flat)
         self.args = [a if i in self.chosen else constants.of(a) for i, a in enumerate(args)]
-        self.kwargs = constants.of(kwargs)
+        self.function = partial(function, **constants.of(kwargs)) if kwargs else function
 
     def by_rows(self, chunk_size: int | None, always: bool = True) -> Any:
         """Compute it by rows; unless `always`, by columns if there are fewer columns."""
         run = Transformation(self.name)
         args = [
-            tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
+            tree.replaced(lambda x: input_of(x, run), a) if i in self.chosen else a
             for i, a in enumerate(self.args)
         ]
         # before the call, since the function may change its containers
         inputs = [t for i in self.positions for t in tree.leaves(args[i])]
-        output, aux = run.call(
-            _call, self.function, args, self.kwargs, self.has_aux, self.name, run
-        )
+        output, aux = run.call(_call, self.function, args, {}, self.has_aux, run)
         outs = tree.leaves(output)
         for x in outs:
             if not is_array(x):
-                raise TypeError(
-                    f"{self.name}: the function must return arrays, or nested dictionaries, "
-                    f"lists and tuples of arrays, but it returned {type(x).__name__}"
-                )
+                raise not_array(self.name, x)
             if not element_of(x).floating:
                 raise TypeError(
                     f"{self.name}: every output must be of a floating dtype, but one is of "
@@ -213,10 +205,7 @@ class _Jacobian:
             def pulled(e: Any, out: Any = out) -> list[Any]:
                 return gradients_of([out], [e], inputs, run, keep=True)
 
-            if prod(out.shape) == 1:
-                rows = pulled(_filled("ones", out, out.shape))
-            else:
-                rows = vmap(pulled, chunk_size=chunk_size)(*bases([out]))
+            rows = _along_basis(pulled, out, chunk_size)
             for x in self.flat:
                 # the row is not kept elsewhere while its block is made
                 blocks.append(_reshaped(rows.pop(), (*out.shape, *x.shape)))
@@ -225,37 +214,23 @@ class _Jacobian:
     def by_columns(self, chunk_size: int | None) -> Any:
         columns: list[list[Any]] = []
         output = outs = aux = None
-        for k, x in enumerate(self.flat) if self.flat else ((-1, None),):
 
-            def pushed(e: Any, k: int = k) -> list[Any]:
-                nonlocal output, outs, aux
-                seeds = [e if i == k else None for i in range(len(self.flat))]
-                output, outs, moved, aux = _push(
-                    self.function,
-                    self.args,
-                    self.kwargs,
-                    self.chosen,
-                    seeds,
-                    self.has_aux,
-                    self.name,
-                    self.raw,
-                )
-                _real(outs, self.name, "output")
-                return moved
+        def pushed(k: int, e: Any) -> list[Any]:
+            nonlocal output, outs, aux
+            seeds = [e if i == k else None for i in range(len(self.flat))]
+            output, outs, moved, aux = _push(
+                self.function, self.args, self.chosen, seeds, self.has_aux, self.name, self.raw
+            )
+            _real(outs, self.name, "output")
+            return moved
 
-            if x is None or not prod(x.shape):
-                pushed(None)
-                columns.append([None] * len(outs or ()))
-            elif prod(x.shape) == 1:
-                ones = _filled("ones", x, x.shape)
-                columns.append(
-                    [
-                        None if t is None else namespace(t).expand_dims(t, axis=0)
-                        for t in pushed(ones)
-                    ]
-                )
+        for k, x in enumerate(self.flat):
+            if prod(x.shape):
+                columns.append(_along_basis(partial(pushed, k), x, chunk_size))
             else:
-                columns.append(vmap(pushed, chunk_size=chunk_size)(*bases([x])))
+                columns.append([None] * len(pushed(k, None)))
+        if not self.flat:
+            pushed(0, None)
         assert outs is not None
         for c in columns:
             c.reverse()  # popped from the end, so that only its block holds the memory of a column
@@ -263,7 +238,8 @@ class _Jacobian:
         for out in outs:
             for c, x in zip(columns, self.flat, strict=False):
                 shape = (*out.shape, *x.shape)
-                blocks.append(zeros(out, shape) if c[-1] is None else last(c[-1], shape))
+                joined = last if prod(x.shape) > 1 else _reshaped
+                blocks.append(zeros(out, shape) if c[-1] is None else joined(c[-1], shape))
                 c.pop()
         return self._laid_out(output, blocks, aux)
 
@@ -294,6 +270,17 @@ def _real(arrays: Sequence[Any], name: str, what: str) -> None:
             )
 
 
+def _along_basis(function: Callable[[Any], list[Any]], x: Any, chunk_size: int | None) -> list[Any]:
+    """The results of `function` for each vector of the standard basis of the space of `x`.
+
+    They are stacked along a first axis, unless there is only one vector.
+    """
+    if prod(x.shape) == 1:
+        return function(_filled("ones", x, x.shape))
+    results: list[Any] = vmap(function, chunk_size=chunk_size)(*bases([x]))
+    return results
+
+
 def bases(arrays: Sequence[Any]) -> list[Any]:
     """The standard basis of the space of all these arrays together, in the order of the elements.
 
@@ -306,11 +293,7 @@ def bases(arrays: Sequence[Any]) -> list[Any]:
         library = element_of(x).library
         xp = library.xp
         device = library.device(xp, innermost(x))
-        part = (
-            xp.eye(n, dtype=x.dtype, device=device)  # the common case: NumPy takes less time
-            if n == total
-            else xp.eye(total, n, k=-before, dtype=x.dtype, device=device)
-        )
+        part = xp.eye(total, n, k=-before, dtype=x.dtype, device=device)
         parts.append(xp.reshape(part, (total, *x.shape)))
         before += n
     return parts

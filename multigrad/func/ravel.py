@@ -63,7 +63,7 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
         return trees.built(
             structure,
             [
-                _cast(xp, xp.reshape(part, shape), dtype)
+                cast(xp, xp.reshape(part, shape), dtype)
                 for part, shape, dtype in zip(parts, shapes, dtypes, strict=True)
             ],
         )
@@ -72,11 +72,11 @@ def raveled(tree: Any, caller: str) -> tuple[Any, Callable[[Any], Any]]:
         return default_library().xp.zeros((0,)), unravel
     xp = namespace_of(leaves, caller)
     dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else xp.result_type(*dtypes)
-    flat = [_cast(xp, xp.reshape(x, (-1,)), dtype) for x in leaves]
+    flat = [cast(xp, xp.reshape(x, (-1,)), dtype) for x in leaves]
     return flat[0] if len(flat) == 1 else xp.concat(flat), unravel
 
 
-def _cast(xp: Any, x: Any, dtype: Any) -> Any:
+def cast(xp: Any, x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else xp.astype(x, dtype)
 
 

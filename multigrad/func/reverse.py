@@ -47,26 +47,22 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function(function, "vjp")
     # copies of the containers, since the function may change them
-    primals = tuple([tree.replaced(lambda x: x, p) for p in primals])
+    primals = tree.replaced(lambda x: x, primals)
     raw = not tree.has_layer(primals)
     run = Transformation("vjp")
     output = aux = None
 
     def listed(inputs: list[Any]) -> Iterable[Any]:
         nonlocal output, aux
-        output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, "vjp", run)
+        output, aux = _call(function, tree.filled(primals, iter(inputs)), {}, has_aux, run)
         return tree.leaves(output)
 
     _, pulled = transforming.vjp(listed, tree.leaves(primals), run)
 
     @result_of("pullback")
     def pullback(cotangents: Any) -> tuple[Any, ...]:
-        try:
-            seeds = list(tree.matched(output, cotangents))
-        except ValueError as error:
-            raise ValueError(
-                f"the pullback of vjp takes cotangents with the structure of the output: {error}"
-            ) from None
+        problem = "the pullback of vjp takes cotangents with the structure of the output"
+        seeds = tree.fitted(output, cotangents, problem=problem)
         grads = pulled(seeds)
         del seeds
         return tuple([tree.replaced(lambda x: derivative(grads, x, raw), p) for p in primals])
@@ -91,24 +87,22 @@ def value_and_grad(
     arrays. The function receives raw arrays among its other arguments, if they are of the same
     library, as constant Tensors on the same memory. Corresponds to jax.value_and_grad.
     """
-    differentiated = _differentiated(function, argnums, has_aux)
-    return result_of("value_and_grad(f)", function)(differentiated)
+    both = _differentiated(function, argnums, has_aux, True)
+    return result_of("value_and_grad(f)", function)(both)
 
 
 def _differentiated(
-    function: Function, argnums: int | Sequence[int], has_aux: bool
-) -> Callable[..., tuple[Any, Any]]:
-    """What `value_and_grad` returns, for functions that handle its errors."""
+    function: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool
+) -> Function:
+    """What `value_and_grad` returns, or `grad` without the value; they handle its errors."""
     numbers = _numbers(argnums, "grad")
     check_function(function, "grad")
 
-    def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(numbers, len(args), "grad")
         raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
         run = Transformation("grad")
-        by_position = {
-            i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
-        }
+        by_position = {i: tree.replaced(lambda x: input_of(x, run), args[i]) for i in chosen}
         # before the call, since the function may change its containers
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]
         inputs = [by_position.get(i) for i in range(len(args))]
@@ -119,7 +113,7 @@ def _differentiated(
                 for i, (t, a) in enumerate(zip(inputs, args, strict=True))
             ]
             kwargs = constants.of(kwargs)
-        output, aux = run.call(_call, function, inputs, kwargs, has_aux, "grad", run)
+        output, aux = run.call(_call, function, inputs, kwargs, has_aux, run)
         _check_value(output)
         if prod(getattr(output, "shape", ())) != 1:
             raise not_scalar(output.shape, "grad")
@@ -133,10 +127,12 @@ def _differentiated(
         grads = tuple(
             [tree.replaced(lambda x: derivative(gradients, x, raw), args[i]) for i in chosen]
         )
-        primal = _outside(output, run, raw)
-        if has_aux:
-            primal = primal, _outside(aux, run, raw)
-        return primal, grads[0] if isinstance(argnums, int) else grads
+        gradient = grads[0] if isinstance(argnums, int) else grads
+        aux = _outside(aux, run, raw) if has_aux else None
+        if not with_value:
+            return (gradient, aux) if has_aux else gradient
+        value = _outside(output, run, raw)
+        return ((value, aux) if has_aux else value), gradient
 
     return differentiated
 
@@ -147,13 +143,12 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
     With `has_aux`, it returns (gradient, aux). See value_and_grad.
     """
-    both = _differentiated(function, argnums, has_aux)
+    differentiated = _differentiated(function, argnums, has_aux, False)
 
     @wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         try:
-            value, grads = both(*args, **kwargs)
-            return (grads, value[1]) if has_aux else grads
+            return differentiated(*args, **kwargs)
         except Exception as error:
             error = blamed(error, "grad(f)", args, kwargs)
             raise error  # MULTIGRAD_TRACEBACK=full shows the frames inside
@@ -163,28 +158,23 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
 def _check_value(output: Any) -> None:
     """Raise if the output of a function has no gradient."""
-    if isinstance(output, Layer):
-        elem = output._elem
-    elif is_array(output):
-        elem = element_of(output)
-    elif type(output) in SCALARS:
+    if type(output) in SCALARS:
         return
-    else:
+    if not is_array(output):
         raise TypeError(
             "grad: the function must return one real scalar, but it returned "
             f"{type(output).__name__}. Return (value, aux) and pass has_aux=True to return more."
         )
+    elem = element_of(output)
     if not elem.floating:
         raise TypeError(
             f"grad: the function must return one real scalar, but its result has dtype {elem.dtype}"
         )
 
 
-def check_function(function: Any, name: str) -> None:
+def check_function(function: Any, name: str, what: str = "the first argument") -> None:
     if not callable(function):
-        raise TypeError(
-            f"{name}: the first argument must be a function, not {type(function).__name__}"
-        )
+        raise TypeError(f"{name}: {what} must be a function, not {type(function).__name__}")
 
 
 def _numbers(argnums: int | Sequence[int], name: str) -> tuple[int, ...]:
@@ -205,20 +195,15 @@ def _chosen(numbers: tuple[int, ...], n: int, name: str) -> list[int]:
 
 
 def _call(
-    function: Function,
-    inputs: list[Any],
-    kwargs: dict[str, Any],
-    has_aux: bool,
-    name: str,
-    run: Transformation,
+    function: Function, inputs: list[Any], kwargs: Any, has_aux: bool, run: Transformation
 ) -> tuple[Any, Any]:
     output = function(*inputs, **kwargs)
     aux = None
     if has_aux:
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(
-                f"{name}: with has_aux=True the function must return a tuple (output, aux), but "
-                f"it returned {type(output).__name__}"
+                f"{run.name}: with has_aux=True the function must return a tuple (output, aux), "
+                f"but it returned {type(output).__name__}"
             )
         output, aux = output
     if aux is None and isinstance(output, Layer):

@@ -20,7 +20,8 @@ from ..core.tensor import element_of
 from ..dispatch.creation import default_library
 from ..tracebacks import entry
 from ..tree import Structure
-from .ravel import namespace_of, raveled
+from .ravel import cast, namespace_of, raveled
+from .reverse import check_function
 from .variables import R
 
 __all__ = [
@@ -45,22 +46,15 @@ def map(function: Callable[..., Any], tree: R, *rest: R) -> R:
     order. Lists, tuples and named tuples match by position. Corresponds to jax.tree.map, except
     that a tree of `rest` must have its leaves where `tree` has them.
     """
-    if not callable(function):
-        raise TypeError(
-            f"tree.map: the first argument must be a function, not {type(function).__name__}"
-        )
+    check_function(function, "tree.map")
     if not rest:
         only: R = trees.replaced(function, tree)
         return only
     first, structure = trees.flattened(tree)
     columns = [first]
     for i, other in enumerate(rest, 2):
-        try:
-            columns.append(trees.fitted(structure, other))
-        except ValueError as error:
-            raise ValueError(
-                f"tree.map: tree {i} must have the structure of the first one: {error}"
-            ) from None
+        problem = f"tree.map: tree {i} must have the structure of the first one"
+        columns.append(trees.fitted(structure, other, problem=problem))
     out: R = trees.built(structure, [function(*row) for row in zip(*columns, strict=True)])
     return out
 
@@ -144,9 +138,7 @@ def global_norm(tree: Any) -> Any:
     if len(norms) == 1:
         return norms[0]
     dtype = xp.result_type(*norms)
-    return xp.linalg.vector_norm(
-        xp.stack([x if x.dtype == dtype else xp.astype(x, dtype) for x in norms])
-    )
+    return xp.linalg.vector_norm(xp.stack([cast(xp, x, dtype) for x in norms]))
 
 
 @entry

@@ -13,7 +13,7 @@ from ..core.level import Layer, Transformation
 from ..core.tensor import Tensor, strip
 from ..layers.batched import Batched
 from ..layers.constants import Constants
-from ..layers.transforming import namespace, returned
+from ..layers.transforming import namespace, not_array, returned
 from ..observe import passed
 from ..tracebacks import blamed, entry
 from .reverse import Function, check_function
@@ -53,12 +53,8 @@ def vmap(
     the value of an example or makes an array whose shape depends on one. Corresponds to
     torch.func.vmap, with JAX's names of the axes.
     """
-    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
-        raise ValueError(f"vmap: chunk_size must be an int above 0, or None, not {chunk_size!r}")
-    if randomness not in ("error", "different", "same"):
-        raise ValueError(
-            f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}"
-        )
+    check_chunk_size(chunk_size, "vmap")
+    check_randomness(randomness, "vmap")
     check_function(function, "vmap")
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
@@ -90,6 +86,18 @@ def vmap(
     return mapped
 
 
+def check_chunk_size(chunk_size: Any, name: str) -> None:
+    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
+        raise ValueError(f"{name}: chunk_size must be an int above 0, or None, not {chunk_size!r}")
+
+
+def check_randomness(randomness: str, name: str) -> None:
+    if randomness not in ("error", "different", "same"):
+        raise ValueError(
+            f"{name}: randomness must be 'error', 'different' or 'same', not {randomness!r}"
+        )
+
+
 def _check_axes(axes: Any, name: str) -> None:
     for a in tree.leaves(axes):
         if type(a) is not int:
@@ -102,7 +110,7 @@ def _check_axes(axes: Any, name: str) -> None:
 def _spread(values: Any, axes: Any, name: str) -> list[int | None]:
     """The axis of each leaf."""
     try:
-        return list(tree.prefixed(values, axes))
+        return tree.prefixed(values, axes)
     except ValueError as error:
         raise ValueError(
             f"vmap: {name} must be an int, None, or have the structure of the "
@@ -187,10 +195,7 @@ def _run(
 def _unbatched(x: Any, run: Transformation) -> tuple[Any, bool]:
     """A result one level below the batch, and whether it has an axis of examples."""
     if not is_array(x):
-        raise TypeError(
-            "vmap: the function must return arrays, or nested dictionaries, lists and tuples "
-            f"of arrays, but it returned {type(x).__name__}"
-        )
+        raise not_array("vmap", x)
     while isinstance(x, Tensor) and x._elem.run is run:  # made inside
         x._check()
         x = x._array

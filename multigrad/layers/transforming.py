@@ -33,7 +33,7 @@ def vjp(
     Returns its results, and a function that takes their cotangents and returns the gradients of
     `values`, the last one first. Only outputs that depend on `values` need a cotangent.
     """
-    inputs = [input_of(x, run, run.name) for x in values]
+    inputs = [input_of(x, run) for x in values]
     outs = list(run.call(function, inputs))
 
     def pullback(cotangents: Sequence[Any]) -> list[Any]:
@@ -66,10 +66,7 @@ def jvp(
         moved: list[Any] = []
         for x in function(duals):
             if not is_array(x):
-                raise TypeError(
-                    f"{name}: the function must return arrays, or nested dictionaries, lists "
-                    f"and tuples of arrays, but it returned {type(x).__name__}"
-                )
+                raise not_array(name, x)
             own = isinstance(x, Dual) and x._elem.run is run
             if own:
                 x._check()
@@ -80,6 +77,14 @@ def jvp(
         return outs, moved
 
     return run.call(called)
+
+
+def not_array(name: str, x: Any) -> TypeError:
+    """The error for a result `x` that is not an array, of a function that `name` transforms."""
+    return TypeError(
+        f"{name}: the function must return arrays, or nested dictionaries, lists and tuples of "
+        f"arrays, but it returned {type(x).__name__}"
+    )
 
 
 def within(outs: Iterable[Any], run: Transformation) -> list[Any]:
@@ -121,8 +126,8 @@ def checked_input(x: Any, name: str) -> Any:
     return x._frozen() if isinstance(x, Layer) else x
 
 
-def input_of(x: Any, run: Transformation, name: str) -> Tensor:
-    t = wrap_in(run, run.own_level, checked_input(x, name))
+def input_of(x: Any, run: Transformation) -> Tensor:
+    t = wrap_in(run, run.own_level, checked_input(x, run.name))
     run.inputs.append(t._become_leaf())
     return t
 

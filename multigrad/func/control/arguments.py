@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import index
 from typing import Any
 
@@ -27,6 +28,12 @@ def arguments_of(*structures: tree.Structure) -> tree.Structure:
 _EMPTY = tree.flattened(())[1]
 
 
+def place(structure: tree.Structure, i: int) -> str:
+    """Where a leaf is, for a message: its path in Python's notation."""
+    name = tree.leaf_names(structure)[i]
+    return f" at {name}" if name else ""
+
+
 class TreeArgument:
     """A tree of arrays that is an argument of a loop or of its body.
 
@@ -41,9 +48,7 @@ class TreeArgument:
         self.leaves = observe.passed(leaves)
 
     def at(self, i: int) -> str:
-        """The path of a leaf in Python's notation, for a message."""
-        name = tree.leaf_names(self.structure)[i]
-        return f" at {name}" if name else ""
+        return place(self.structure, i)
 
     def check_arrays(self, what: str, scalars: bool) -> None:
         """Raise TypeError if a leaf is not an array, or a Python scalar if `scalars` is true."""
@@ -53,14 +58,6 @@ class TreeArgument:
                     f"{what}: the leaf{self.at(i)} is a {type(x).__name__}, but must be an "
                     f"array{' or a number' if scalars else ''}"
                 )
-
-
-def library_of(name: str, *groups: Sequence[Any]) -> Library:
-    """The library of all arrays among these, or that of the default backend without arrays.
-
-    Raises MixedBackendsError for arrays of two libraries.
-    """
-    return library_in(name, *groups) or default_library()
 
 
 def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
@@ -79,6 +76,27 @@ def library_in(name: str, *groups: Sequence[Any]) -> Library | None:
     return library
 
 
+def library_of(name: str, *groups: Sequence[Any]) -> Library:
+    """As `library_in`, but the library of the default backend without arrays."""
+    return library_in(name, *groups) or default_library()
+
+
+def layered(*groups: Sequence[Any]) -> bool:
+    """Whether an enclosing transformation records a loop, so that an array is a layer."""
+    for group in groups:
+        for x in group:
+            if isinstance(x, Layer):
+                return True
+    return False
+
+
+def control_of(library: Library, *groups: Sequence[Any]) -> Any:
+    """The library's own loops and branches, if it traces these raw arrays. None for layers."""
+    if layered(*groups):
+        return None
+    return library.backend.kernel("control")(library.xp, list(chain(*groups)))
+
+
 def numbers_as_arrays(argument: TreeArgument, results: Sequence[Any], library: Library) -> None:
     """Replace each Python scalar among the leaves by a 0-d array.
 
@@ -87,14 +105,15 @@ def numbers_as_arrays(argument: TreeArgument, results: Sequence[Any], library: L
     for i, x in enumerate(argument.leaves):
         if type(x) in SCALARS:
             y = results[i] if i < len(results) else None
-            like = element_of(y) if is_array(y) else None
             if type(y) in SCALARS and type(y) is not type(x):
                 x = type(x + y)(x)  # for example an int beside a float
-            argument.leaves[i] = (
-                library.xp.asarray(x)
-                if like is None or not goes_to(x, like)
-                else library.xp.asarray(x, dtype=like.dtype)
-            )
+            argument.leaves[i] = number_as_array(x, library, y)
+
+
+def number_as_array(x: Any, library: Library, like: Any) -> Any:
+    """A Python scalar as a 0-d array, with the dtype of `like` if that is an array of its kind."""
+    fits = is_array(like) and goes_to(x, element_of(like))
+    return library.xp.asarray(x, dtype=element_of(like).dtype if fits else None)
 
 
 def as_index(x: Any, least: int) -> int | None:
@@ -143,16 +162,11 @@ def fitted(argument: TreeArgument, results: Results, problem: str) -> list[Any]:
     another library raise MixedBackendsError.
     """
     leaves, structure = results
-    if not tree.same(structure, argument.structure):
+    if structure is not argument.structure and not tree.same(structure, argument.structure):
         try:
             leaves = tree.fitted(argument.structure, tree.built(structure, leaves))
         except ValueError as error:
             raise TypeError(f"{problem}: {error}") from None
-    return matching(argument, leaves, problem)
-
-
-def matching(argument: TreeArgument, leaves: list[Any], problem: str) -> list[Any]:
-    """`fitted`, for leaves of a result whose structure matches."""
     forms = argument.forms
     if forms is None:
         forms = [
@@ -200,10 +214,11 @@ def finished(raw: bool) -> Callable[[Any], Any]:
 
     Raw arguments give raw arrays, except for a Tensor with a history. Tensors give Tensors.
     """
-    return _stripped if raw else returned
+    return unwrapped if raw else returned
 
 
-def _stripped(x: Any) -> Any:
+def unwrapped(x: Any) -> Any:
+    """The value of Tensors without a history, at any level; another value itself."""
     while isinstance(x, Tensor) and x._elem.run is not None and x._node is None:
         x._check()
         x = x._array

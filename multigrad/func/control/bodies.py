@@ -8,8 +8,9 @@ depends on the steps, so `settled` tries one step to find out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from ...backward.gradients import check_gradient
@@ -56,11 +57,6 @@ def spread(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [next(remaining) if flag else None for flag in flags]
 
 
-def filled(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-    """Derivatives, with zeros for None."""
-    return [zeros(x) if t is None else t for t, x in zip(values, like, strict=True)]
-
-
 def flagged(derivatives: Sequence[Any], values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     """The derivatives whose flags are set, with zeros for None; None for the others."""
     return [
@@ -82,6 +78,10 @@ def halved(values: Sequence[Any], flags: Flags) -> tuple[list[Any], list[Any]]:
 # Values
 
 
+def slices(at: int, xs: Sequence[Any]) -> list[Any]:
+    return list(map(itemgetter((at, ...)), xs))
+
+
 def floating(x: Any) -> bool:
     return is_array(x) and element_of(x).floating
 
@@ -92,8 +92,27 @@ def zeros(x: Any) -> Any:
         return namespace(x).zeros_like(detached(x))
 
 
-def added(x: Any, y: Any) -> Any:
-    return namespace(x, y).add(x, y)
+def totals(xs: list[Any], ys: list[Any]) -> list[Any]:
+    """The sums of the values of two lists. None is zero in the second list.
+
+    An empty first list is one of zeros.
+    """
+    if not xs:
+        return ys
+    return [x if y is None else namespace(x, y).add(x, y) for x, y in zip(xs, ys, strict=True)]
+
+
+def columns(parts: Iterable[tuple[int, list[Any]]]) -> Iterable[tuple[Any, ...]]:
+    """The columns of numbered lists, in the order of their numbers."""
+    return zip(*[part for _, part in sorted(parts, key=itemgetter(0))], strict=True)
+
+
+def joined(parts: Iterable[tuple[int, list[Any]]]) -> list[Any]:
+    """The arrays of numbered lists, with the parts of each of them concatenated."""
+    return [
+        column[0] if len(column) == 1 else namespace(*column).concat(list(column), axis=0)
+        for column in columns(parts)
+    ]
 
 
 def constant(x: Any) -> Any:
@@ -111,11 +130,9 @@ def still(values: Sequence[Any]) -> list[Any]:
 def first(xs: Sequence[Any], length: int, reverse: bool = False) -> list[Any]:
     """The slices of the arrays for the first step, as constants; zeros for a scan without steps."""
     if not length:
-        return [
-            None if x is None else namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs
-        ]
+        return [namespace(x).zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in xs]
     at = -1 if reverse else 0
-    return [None if x is None else constant(x)[at, ...] for x in xs]
+    return [constant(x)[at, ...] for x in xs]
 
 
 # Steps

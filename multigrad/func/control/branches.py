@@ -17,24 +17,24 @@ from ...core.tensor import element_of
 from ...custom.definition import new_ctx_class
 from ...layers.constants import Constants
 from ...tracebacks import entry
+from ..reverse import Function, check_function
 from ..variables import Args, R
 from .arguments import (
-    Results,
     TreeArgument,
+    control_of,
     described,
     differs,
     finished,
     form,
-    goes_to,
     integer,
     known,
     library_of,
+    number_as_array,
+    place,
 )
-from .bodies import Body, Pulled, chosen, cut, filled, spread, there
+from .bodies import Body, Pulled, cut, flagged, spread, there
 from .captured import Traced, applied
 from .looping import Counts, Looped, apply, recorded_by, unrecorded
-
-Function = Callable[..., Any]
 
 
 @entry
@@ -101,8 +101,7 @@ def _chosen(
     name: str, index: Any, functions: list[Function], names: list[str], operands: tuple[Any, ...]
 ) -> Any:
     for what, function in zip(names, functions, strict=True):
-        if not callable(function):
-            raise TypeError(f"{name}: {what} must be a function, not {type(function).__name__}")
+        check_function(function, name, what)
     leaves = tree.leaves(operands)
     raw = not tree.has_layer(leaves if any(map(is_array, leaves)) else [index])
     if type(index) is int or known(index):
@@ -116,47 +115,44 @@ def _chosen(
             Traced(f"{what} of {name}", function, args.structure)
             for what, function in zip(names, functions, strict=True)
         ]
-        control = library.backend.kernel("control")(library.xp, ())
-        output = (
-            _selected(library, index, traced, args, name)
-            if differs(index) or control is None
-            else _staged(library, index, traced, args, name)
-        )
+        structure, results = _results(name, traced, args, library)
+        if differs(index) or control_of(library) is None:
+            outs = _selected(library, index, results)
+        else:
+            outs = _staged(library, index, traced, args, results[0])
+        output = tree.built(structure, outs)
     return tree.replaced(finished(raw), output)
 
 
-def _same(
-    outputs: Sequence[Results], traced: Sequence[Traced], name: str, library: Library
+def _results(
+    name: str, traced: Sequence[Traced], args: TreeArgument, library: Library
 ) -> tuple[tree.Structure, list[list[Any]]]:
     """The structure of the results of several functions, and their leaves, which must match."""
-    first = TreeArgument(tree.built(outputs[0][1], outputs[0][0]))
+    outputs = [function.discover(args.leaves) for function in traced]
+    first = outputs[0][1]
     rows: list[list[Any]] = []
     for (leaves, structure), function in zip(outputs, traced, strict=True):
         try:
-            leaves = tree.fitted(first.structure, tree.built(structure, leaves))
+            leaves = tree.fitted(first, tree.built(structure, leaves))
         except ValueError as error:
             raise TypeError(f"{_differs(name, function, traced[0])}: {error}") from None
         for i, x in enumerate(leaves):
             if not is_array(x) and type(x) not in SCALARS:
                 raise TypeError(
-                    f"{name}: {function.name} must return arrays, but the leaf{first.at(i)} is "
-                    f"a {type(x).__name__}"
+                    f"{name}: {function.name} must return arrays, but the leaf{place(first, i)} "
+                    f"is a {type(x).__name__}"
                 )
         rows.append(leaves)
-    results = [
-        list(row)
-        for row in zip(
-            *[_as_arrays(column, library) for column in zip(*rows, strict=True)], strict=True
-        )
-    ] or rows
+    by_leaf = [_as_arrays(column, library) for column in zip(*rows, strict=True)]
+    results = list(map(list, zip(*by_leaf, strict=True))) or rows
     for leaves, function in zip(results, traced, strict=True):
         for i, (x, y) in enumerate(zip(results[0], leaves, strict=True)):
             if tuple(x.shape) != tuple(y.shape) or element_of(x).dtype != element_of(y).dtype:
                 raise TypeError(
-                    f"{_differs(name, function, traced[0])}: the leaf{first.at(i)} is of "
+                    f"{_differs(name, function, traced[0])}: the leaf{place(first, i)} is of "
                     f"{form(y)}, and not of {form(x)}. Convert it with astype or reshape"
                 )
-    return first.structure, results
+    return first, results
 
 
 def _differs(name: str, function: Traced, first: Traced) -> str:
@@ -170,39 +166,28 @@ def _as_arrays(column: Sequence[Any], library: Library) -> list[Any]:
 
     The arrays have the dtype of the other results, if the number can have it.
     """
-    numbers = [x for x in column if type(x) in SCALARS]
     like = next((x for x in column if is_array(x)), None)
     if like is None:
-        like = library.xp.asarray(sum(numbers) if bool not in map(type, numbers) else numbers[0])
-    elem = element_of(like)
-    return [
-        library.xp.asarray(x, dtype=elem.dtype if goes_to(x, elem) else None)
-        if type(x) in SCALARS
-        else x
-        for x in column
-    ]
+        like = library.xp.asarray(column[0] if bool in map(type, column) else sum(column))
+    return [number_as_array(x, library, like) if type(x) in SCALARS else x for x in column]
 
 
-def _selected(
-    library: Library, index: Any, traced: list[Traced], args: TreeArgument, name: str
-) -> Any:
+def _selected(library: Library, index: Any, results: list[list[Any]]) -> list[Any]:
     """The result of the chosen function for each example, from the results of all functions."""
-    structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
     selected = results[0]
     for i, leaves in enumerate(results[1:], 1):
         later = index if element_of(index).bool else index >= i
         selected = [library.bound.where(later, x, y) for x, y in zip(leaves, selected, strict=True)]
-    return tree.built(structure, selected)
+    return selected
 
 
 def _staged(
-    library: Library, index: Any, traced: list[Traced], args: TreeArgument, name: str
-) -> Any:
-    """The result of the library's own choice.
+    library: Library, index: Any, traced: list[Traced], args: TreeArgument, like: list[Any]
+) -> list[Any]:
+    """The result of the library's own choice, whose arrays have the form of `like`.
 
     Leaves of the operands that are not arrays are the same for all functions.
     """
-    structure, results = _same([f.discover(args.leaves) for f in traced], traced, name, library)
     places = [i for i, x in enumerate(args.leaves) if is_array(x)]
 
     def body_of(function: Traced, start: int) -> Body:
@@ -212,8 +197,8 @@ def _staged(
                 leaves[i] = x
             outs, _ = function(consts[start : start + len(function.consts)], leaves)
             return [
-                library.xp.asarray(x, dtype=like.dtype) if type(x) in SCALARS else x
-                for x, like in zip(outs, results[0], strict=True)
+                library.xp.asarray(x, dtype=y.dtype) if type(x) in SCALARS else x
+                for x, y in zip(outs, like, strict=True)
             ]
 
         return body
@@ -224,10 +209,10 @@ def _staged(
         for function in traced:
             bodies.append(body_of(function, len(consts)))
             consts += function.consts
-        counts = Counts(len(consts), 0, len(places), len(results[0]))
+        counts = Counts(len(consts), 0, len(places), len(like))
         return Selection(bodies, counts), [*consts, *[args.leaves[i] for i in places]]
 
-    return tree.built(structure, applied(traced, made))
+    return applied(traced, made)
 
 
 class Selection(Looped):
@@ -249,12 +234,6 @@ class Selection(Looped):
         super().setup_context(ctx, inputs, output)
         ctx.save_for_backward(*inputs)
 
-    def run(self, flat: list[Any]) -> list[Any]:
-        # imported late, since it needs multigrad.extend
-        from . import stepping
-
-        return stepping.switch(self, *cut(flat, self.counts.consts))
-
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         need, level = ctx.needs_input_grad, recorded_by(ctx)
         have = [g is not None for g in grads]
@@ -263,7 +242,7 @@ class Selection(Looped):
             def back(consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
                 args, g = cut(args, self.counts.xs)
                 gradients = Pulled(body, consts, args, need, level).gradients(spread(g, have))
-                return filled(chosen(gradients, need), chosen([*consts, *args], need))
+                return there(flagged(gradients, [*consts, *args], need))
 
             return back
 

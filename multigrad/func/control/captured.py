@@ -19,12 +19,12 @@ from ...core.graph import AccumulateGrad
 from ...core.level import BASE, Guest, Layer, Several, Switch, own_switch, running
 from ...core.tensor import Tensor, strip, wrap_in
 from ...errors import GradientError, kind
-from ...observe import Call, Observer
+from ...observe import Call
+from ..reverse import Function
 from .arguments import Results, with_arrays
 from .bodies import PassMode, level_of
 from .looping import Looped, apply
 
-Function = Callable[..., Any]
 MANY = 1000
 """The largest number of arrays that a body may capture.
 
@@ -141,11 +141,11 @@ def applied(functions: Sequence[Traced], make: Callable[[], tuple[Looped, list[A
             late.traced.add(late.x, observe.passed(late.x))
 
 
-class _Body(Observer):
+class _Body:
     """Replaces arrays from outside by arrays of the body's level, and refuses writes to the former.
 
-    constants  by the id of an array from outside, its replacement, and the replacement as a
-               constant of this level once it was used
+    values     by the id of an array from outside, its replacement
+    constants  likewise the replacement as a constant of this level, once it was used
     around     the `_Body` of an enclosing loop
     guarded    the arguments, which the body must not write to
     """
@@ -155,9 +155,8 @@ class _Body(Observer):
     ) -> None:
         self.traced, self.run, self.discovering = traced, run, discovering
         self.level = run.own_level
-        self.constants: dict[int, tuple[Any, Any]] = {}
-        for x, value in zip(traced.captured, consts, strict=False):
-            self.constants[id(x)] = value, None
+        self.values = dict(zip(map(id, traced.captured), consts, strict=False))
+        self.constants: dict[int, Any] = {}
         self.guarded: list[Any] = []
         self.around: Any = None
 
@@ -181,20 +180,18 @@ class _Body(Observer):
         return x
 
     def _replacement(self, x: Layer) -> Any:
-        at = self.constants.get(id(x))
-        if at is None:
+        constant = self.constants.get(id(x))
+        if constant is not None:
+            return constant
+        if id(x) not in self.values:
             if x._level == 1 and isinstance(x, Tensor) and x._node is None:
                 return x  # a constant
             if not self.discovering:
                 raise Late(self.traced, x)
-            value = x if self.around is None else self.around.exchange(x)
+            self.values[id(x)] = value = x if self.around is None else self.around.exchange(x)
             self.traced.add(x, value)
-            at = value, None
-        value, own = at
-        if own is None:
-            own = self.own(value)
-            self.constants[id(x)] = value, own
-        return own
+        constant = self.constants[id(x)] = self.own(self.values[id(x)])
+        return constant
 
     def convert(self, name: str, method: Function, x: Any, *args: Any, **kw: Any) -> Any:
         """Carry out a conversion on the replacement of `x`.

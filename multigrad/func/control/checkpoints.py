@@ -9,7 +9,6 @@ carry to keep so that the number of forward steps is minimal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from math import comb
 from typing import Any
 
@@ -44,10 +43,9 @@ def slots(length: int) -> int:
 
 def _reach(s: int, r: int) -> int:
     """The number of steps within reach of s carries at a time and r forward runs per step."""
-    return comb(s + r, s) if r >= 0 else 0
+    return comb(s + r, s)
 
 
-@lru_cache(maxsize=1024)
 def _repetitions(length: int, s: int) -> int:
     """The least r for which that many steps are within reach."""
     r = 0

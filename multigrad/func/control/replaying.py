@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import add
 from typing import Any
 
 from ... import locks, observe
@@ -23,10 +24,10 @@ from ...compiling.checks import HiddenStateError
 from ...compiling.recorded import Recorded
 from ...compiling.recording import Recording
 from ...core.element import Library
-from ...core.level import Layer, innermost, revived
+from ...core.level import innermost, revived
 from ...core.tensor import strip
 from ...program import Call, Missed, Program, Torn, Write, memory_of, run_at
-from .arguments import form
+from .arguments import control_of, form, layered
 from .bodies import Body
 
 ARENA = 16 << 20
@@ -82,13 +83,11 @@ class Stepper:
 
         A pass will call it again.
         """
-        outs = self.plain(consts, args)
+        outs = list(map(strip, self.body(consts, args)))
         if self.checks and self.doubted:
-            if self.expected is None:
-                self._check(outs, self.plain(consts, args))
-            else:
-                self._check(outs, list(map(innermost, self.expected)))
-                self.expected = None
+            again = self.plain(consts, args) if self.expected is None else self.expected
+            self._check(outs, list(map(innermost, again)))
+            self.expected = None
         return outs
 
     def __call__(
@@ -173,8 +172,7 @@ class Stepper:
         """
         self.recording = self.recording and len(self.variants) < MOST
         if not self.recording:
-            doubted = self.checks and self.doubted
-            return self.twice(consts, args) if doubted else self.plain(consts, args)
+            return self.twice(consts, args)
         try:
             self.new = _Variant(self, consts, args)
             if self.new.recording.unkept is None:
@@ -246,18 +244,14 @@ class _Variant:
             for i, (n, target) in enumerate(zip(self.numbers, targets, strict=True)):
                 to = recording.argument(target)
                 if i >= len(targets) - sums:
-                    n = revived([recording], partial(self._added, to, n, self.values[i]))
+                    term = recording.layer(self.values[i], n, self.library)
+                    n = revived([recording], partial(add, to, term)).number
                 writes.append(Write(to.number, n))
         program = recording.finished_program(outputs, writes)
         recording.forget()
         self.run = _compiled(self.library, program)
         self.plain = [i for i, _ in self.places] == list(range(len(outputs)))
         self.values = []
-
-    def _added(self, total: Any, number: int, x: Any) -> int:
-        """Record the sum of a total and a result, and return its number."""
-        number = (total + self.recording.layer(x, number, self.library)).number
-        return number
 
     def __call__(self, arguments: Sequence[Any], targets: Sequence[Any] = ()) -> list[Any]:
         outs = self.run(*arguments, *targets)
@@ -320,24 +314,12 @@ def _key(library: Library, program: Program) -> Any:
     return library, steps, specs, values, program.inputs, program.outputs
 
 
-def layered(*groups: Sequence[Any]) -> bool:
-    """Whether an enclosing transformation records the loop, so that its arrays are layers."""
-    for group in groups:
-        for x in group:
-            if isinstance(x, Layer):
-                return True
-    return False
-
-
 def alike(xs: Sequence[Any], ys: Sequence[Any], library: Library) -> bool:
     """Whether raw arrays have the same values up to rounding, as far as the values are known.
 
     Arrays of different shapes or dtypes are not alike.
     """
-    if (
-        library.backend.capabilities.lazy
-        or library.backend.kernel("control")(library.xp, (*xs, *ys)) is not None
-    ):
+    if library.backend.capabilities.lazy or control_of(library, xs, ys) is not None:
         return True
 
     def unit(x: Any) -> float:

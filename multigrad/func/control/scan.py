@@ -6,23 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ... import observe, tree
-from ...core.element import SCALARS, Library, is_array
+from ...core.element import SCALARS, is_array
 from ...core.level import innermost
 from ...layers.transforming import returned
 from ...tracebacks import entry
+from ..reverse import check_function
 from .arguments import (
     Results,
     TreeArgument,
     arguments_of,
     as_index,
+    control_of,
     finished,
     fitted,
     library_in,
     library_of,
-    matching,
     numbers_as_arrays,
+    place,
 )
-from .bodies import first
+from .bodies import columns, first
 from .captured import Traced, applied
 from .checkpoints import Checkpoint, checked
 from .looping import Counts, recorded
@@ -112,17 +114,6 @@ def looped(
     results = step.leaves(traced.discover([*state.leaves, *slices]))
     library = step.library = library or library_of(words.name, results)
     numbers_as_arrays(state, results, library)
-    if (
-        checkpoint is None
-        and n
-        and any(map(recorded, (*traced.consts, *state.leaves, *over.leaves)))
-        # a program that the library traces does not grow with the number of steps
-        and library.backend.kernel("control")(
-            library.xp, list(map(innermost, (*state.leaves, *over.leaves)))
-        )
-        is None
-    ):
-        return _step_by_step(step, state, over, range(n)[::-1] if reverse else range(n), library)
     # the values of numbers may differ by the dtype that they get
     numbers = not types.union(map(type, results)).isdisjoint(SCALARS)
 
@@ -132,48 +123,47 @@ def looped(
         rule.expected = None if numbers else results
         return rule, [*traced.consts, *state.leaves, *over.leaves]
 
-    outs = list(map(finished(raw), applied((traced,), made)[: len(results)]))
-    return tree.built(state.structure, outs[:count]), tree.built(step.structure, outs[count:])
+    if (
+        checkpoint is None
+        and n
+        and any(map(recorded, (*traced.consts, *state.leaves, *over.leaves)))
+        # a program that the library traces does not grow with the number of steps
+        and control_of(library, list(map(innermost, (*state.leaves, *over.leaves)))) is None
+    ):
+        outs = _step_by_step(step, state, over, range(n)[::-1] if reverse else range(n))
+    else:
+        outs = applied((traced,), made)[: len(results)]
+    out: tuple[Any, Any] = tree.built(step.form, map(finished(raw), outs))
+    return out
 
 
-def _step_by_step(
-    step: _Step, state: TreeArgument, over: TreeArgument, order: range, library: Library
-) -> tuple[Any, Any]:
+def _step_by_step(step: _Step, state: TreeArgument, over: TreeArgument, order: range) -> list[Any]:
     """The loop as a Python loop, which records the operations of each step."""
     carry: list[Any] = list(map(returned, state.leaves))
-    parts: dict[int, list[Any]] = {}
+    parts: list[tuple[int, list[Any]]] = []
     for i in order:
         args = [*carry, *(returned(x)[i, ...] for x in over.leaves)]
         output = step.traced.function(*tree.built(step.traced.structure, args))
         outs = step.leaves(tree.flattened(output))
-        carry, parts[i] = list(map(returned, outs[: len(carry)])), outs[len(carry) :]
-    finish = finished(not (tree.has_layer(state.leaves) or tree.has_layer(over.leaves)))
-    ys = [
-        library.bound.stack(list(column))
-        for column in zip(*(parts[i] for i in sorted(parts)), strict=True)
-    ]
-    return tree.built(state.structure, map(finish, carry)), tree.built(
-        step.structure, map(finish, ys)
-    )
+        carry, ys = list(map(returned, outs[: len(carry)])), outs[len(carry) :]
+        parts.append((i, ys))
+    return [*carry, *(step.library.bound.stack(list(column)) for column in columns(parts))]
 
 
 class _Step:
     """The user's body as a function of lists.
 
-    form       the structure of its result, and `structure` that of y
+    library  the library of its arrays, once it is known
+    form     the structure of its result (carry, y), after the first call
     """
 
-    library: Library | None = None
-    structure: tree.Structure
-    form: tree.Structure | None = None
+    library: Any = None
+    form: Any = None
 
     def __init__(
         self, words: Words, body: Callable[..., Any], state: TreeArgument, over: TreeArgument
     ) -> None:
-        if not callable(body):
-            raise TypeError(
-                f"{words.name}: {words.body} must be a function, not {type(body).__name__}"
-            )
+        check_function(body, words.name, words.body)
         self.state = state
         self.problem = f"{words.name}: {words.wrong}"
         self.traced = Traced(
@@ -188,7 +178,8 @@ class _Step:
         leaves, structure = results
         if self.form is not None and tree.same(structure, self.form):
             n = len(self.state.leaves)
-            carry, ys = matching(self.state, leaves[:n], self.problem), leaves[n:]
+            carry = fitted(self.state, (leaves[:n], self.state.structure), self.problem)
+            ys = leaves[n:]
         else:
             output = tree.built(structure, leaves)
             if not isinstance(output, tuple) or len(output) != 2:
@@ -198,12 +189,10 @@ class _Step:
                 )
             carry = fitted(self.state, tree.flattened(output[0]), self.problem)
             ys, y_structure = tree.flattened(output[1])
+            form = arguments_of(self.state.structure, y_structure)
             if self.form is None:
-                self.form, self.structure = (
-                    arguments_of(self.state.structure, y_structure),
-                    y_structure,
-                )
-            elif y_structure != self.structure:
+                self.form = form
+            elif form != self.form:
                 raise TypeError(
                     "scan: the body must return y with the same structure at each step, but it "
                     "returned another structure"
@@ -212,10 +201,9 @@ class _Step:
             if type(y) in SCALARS:
                 ys[i] = y if self.library is None else self.library.xp.asarray(y)
             elif not is_array(y):
-                name = tree.leaf_names(self.structure)[i]
                 raise TypeError(
-                    "scan: the body must return arrays as y, but the "
-                    f"leaf{f' at {name}' if name else ''} is a {type(y).__name__}"
+                    "scan: the body must return arrays as y, but the leaf"
+                    f"{place(self.form.children[1], i)} is a {type(y).__name__}"
                 )
         return [*carry, *ys]
 

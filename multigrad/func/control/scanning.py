@@ -14,26 +14,29 @@ from functools import cached_property
 from typing import Any
 
 from ...core.level import innermost
-from ...core.tensor import Tensor, element_of, strip
+from ...core.tensor import element_of, strip
 from ...custom.definition import new_ctx_class
 from ...errors import GradientError
 from ...layers.transforming import namespace
+from .arguments import layered, unwrapped
 from .bodies import (
     Body,
     Changed,
     Flags,
     Pulled,
-    added,
     chosen,
     cut,
     either,
-    filled,
     first,
+    flagged,
     floating,
+    joined,
     settled,
+    slices,
     spread,
     still,
     there,
+    totals,
     zeros,
 )
 from .checkpoints import Checkpoint, backwards, positions
@@ -73,27 +76,16 @@ class Scan(Looped):
         consts, _, xs = self.arguments(inputs)
         ctx.save_for_backward(*consts, *xs, *self.results(output)[3])
 
-    def run(self, flat: list[Any]) -> list[Any]:
-        # imported late, since it needs multigrad.extend
-        from . import stepping
-
-        consts, carry, xs = self.arguments(flat)
-        return stepping.scan(self, consts, carry, xs, self.kept if self.saves else None)
-
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if not self.length:
             return (*[None] * self.counts.consts, *self.results(grads)[0], *[None] * self.counts.xs)
         back = _Back(self, ctx, grads)
-        start = [x[self.kept_at(0), ...] for x in back.kept]
+        start = slices(self.kept_at(0), back.kept)
         flags = [
             *back.need[1],
             *[a is not None or b is not None for a, b in zip(back.g[0], back.g[3], strict=True)],
         ]
-        return settled(
-            lambda flags: _Gradients(self, back, start, flags),
-            flags,
-            back.gradients,
-        )
+        return settled(lambda flags: _Gradients(self, back, start, flags), flags, back.gradients)
 
     @cached_property
     def kept(self) -> Sequence[int]:
@@ -107,6 +99,13 @@ class Scan(Looped):
     def place(self, number: int) -> int:
         """The index of this step in the arrays that the scan goes over."""
         return self.length - 1 - number if self.reverse else number
+
+    def part(self, xs: Sequence[Any], start: int, stop: int) -> list[Any]:
+        """The arrays that the scan goes over, for the steps from `start` up to `stop`."""
+        if (start, stop) == (0, self.length):
+            return list(xs)
+        low, high = sorted((self.place(start), self.place(stop - 1)))
+        return [x[low : high + 1, ...] for x in xs]
 
 
 class _Gradients:
@@ -136,7 +135,7 @@ class _Gradients:
     def look(self, later: Sequence[bool]) -> Flags:
         back = self.back
         consts = still(back.consts)
-        args = [*still(self.start), *[x[self.of.place(0), ...] for x in still(back.xs)]]
+        args = [*still(self.start), *slices(self.of.place(0), still(back.xs))]
         if all(self.flags):  # a step cannot set more of them
             if 1 in self.of.kept:
                 back.check(self.of.body(consts, args), 1)
@@ -172,17 +171,12 @@ class _Gradients:
         for flag, expected in zip(found, [*self.active, *self.cot], strict=True):
             if flag and not expected:
                 raise Changed(self, either(self.flags, found))
-        by_carry = chosen(filled(by_carry, carry), self.cot)
-        if g_kept:
-            by_carry = [
-                t if k is None else added(t, k)
-                for t, k in zip(by_carry, spread(g_kept, self.has_kept), strict=True)
-            ]
+        by_carry = there(flagged(by_carry, carry, self.cot))
         return [
-            *by_carry,
+            *(totals(by_carry, spread(g_kept, self.has_kept)) if g_kept else by_carry),
             *(carry if behind else ()),
-            *chosen(filled(by_x, x), need[2]),
-            *chosen(filled(by_const, own), need[0]),
+            *there(flagged(by_x, x, need[2])),
+            *there(flagged(by_const, own, need[0])),
         ]
 
 
@@ -196,13 +190,6 @@ def _known(outs: Sequence[Any], values: Sequence[Any]) -> None:
     for x, y in zip(outs, values, strict=False):
         if isinstance(x, Recorded) and isinstance(y, Recorded):
             x.known(y)
-
-
-def _value(x: Any) -> Any:
-    """The raw array in a Tensor that no level differentiates; another value itself."""
-    while isinstance(x, Tensor) and x._node is None:
-        x = x.array
-    return x
 
 
 def _both(x: Any, y: Any) -> tuple[Any, Any]:
@@ -259,41 +246,44 @@ class _Back:
         scan = self.of
         self.sums: list[Any] = []
         self.parts: list[tuple[int, list[Any]]] = []
-        at = (
-            {number: [x[scan.kept_at(number), ...] for x in self.kept] for number in scan.kept}
-            if scan.checkpoint not in ("step", None)
-            else {}
-        )
-        g = [
-            zeros(like) if t is None else t
-            for t, like in zip(
-                chosen(self.g[0], step.cot), chosen(step.start, step.cot), strict=True
-            )
-        ]
-        if not at:
-            g = self._pulled(step, 0, scan.length, self.kept, g, True)
+        if scan.checkpoint in ("step", None):
+            by_carry = self._pulled(step, 0, scan.length, self.kept, self._ends(step), True)
         else:
-            for what, start, stop in backwards(scan.checkpoint, scan.length):
-                if what == "keep":
-                    at[stop] = self._advanced(start, stop, at[start], False)
-                else:
-                    carries = self._advanced(start, stop, at.pop(start), True)
-                    if stop == scan.kept[-1]:
-                        args = [x[0 if scan.reverse else -1, ...] for x in still(carries)] + [
-                            x[scan.place(stop - 1), ...] for x in still(self.xs)
-                        ]
-                        self.check(scan.body(still(self.consts), args), stop)
-                        del args
-                    g = self._pulled(step, start, stop, carries, g, False)
-                    del carries  # frees their memory before the next segment
-                    if start in scan.kept:
-                        g = self._with_kept(step, start, g)
-        by_carry = spread(g, step.cot)
+            by_carry = self._in_segments(step)
         return (
             *spread(self.sums, self.need[0]),
-            *[t if need else None for t, need in zip(by_carry, self.need[1], strict=True)],
-            *spread(self._joined(), self.need[2]),
+            *[
+                t if need else None
+                for t, need in zip(spread(by_carry, step.cot), self.need[1], strict=True)
+            ],
+            *spread(joined(self.parts), self.need[2]),
         )
+
+    def _ends(self, step: _Gradients) -> list[Any]:
+        """The cotangents of the last carry."""
+        return there(flagged(self.g[0], step.start, step.cot))
+
+    def _in_segments(self, step: _Gradients) -> list[Any]:
+        """Go back through all steps, from one kept carry to the one before it."""
+        scan, g = self.of, self._ends(step)
+        at = {number: slices(scan.kept_at(number), self.kept) for number in scan.kept}
+        for what, start, stop in backwards(scan.checkpoint, scan.length):
+            if what == "keep":
+                at[stop] = self._advanced(start, stop, at[start], False)
+                continue
+            carries = self._advanced(start, stop, at.pop(start), True)
+            if stop == scan.kept[-1]:
+                args = slices(0 if scan.reverse else -1, still(carries))
+                args += slices(scan.place(stop - 1), still(self.xs))
+                self.check(scan.body(still(self.consts), args), stop)
+                del args
+            g = self._pulled(step, start, stop, carries, g, False)
+            del carries  # frees their memory before the next segment
+            if start in scan.kept:
+                here = scan.kept_at(start)
+                kept = chosen(self.g[3], step.cot)
+                g = totals(g, [k if k is None else k[here, ...] for k in kept])
+        return g
 
     def _advanced(self, start: int, stop: int, carry: list[Any], stacked: bool) -> list[Any]:
         """The carry some steps later, or the stack of the carries before each of them."""
@@ -311,7 +301,7 @@ class _Back:
             scan.reverse,
         )
         rule.doubted = False
-        outs = apply(rule, [*self.consts, *carry, *self._part(self.xs, start, stop)])
+        outs = apply(rule, [*self.consts, *carry, *scan.part(self.xs, start, stop)])
         return outs[n.carry : n.carry * 2] if stacked else outs[: n.carry]
 
     def _pulled(
@@ -326,8 +316,8 @@ class _Back:
         g_sums = there(self.g[2])
         over = [
             *kept,
-            *self._part(self.xs, start, stop),
-            *self._part(there(self.g[1]), start, stop),
+            *scan.part(self.xs, start, stop),
+            *scan.part(there(self.g[1]), start, stop),
             *g_kept,
         ]
         behind = self._behind() if whole else []
@@ -345,9 +335,7 @@ class _Back:
         g = carry[: len(g)]
         if ys:
             self.parts.append((scan.place(start), ys))
-        self.sums = (
-            [added(a, b) for a, b in zip(self.sums, sums, strict=True)] if self.sums else sums
-        )
+        self.sums = totals(self.sums, sums)
         return g
 
     def _behind(self) -> list[Any]:
@@ -355,40 +343,17 @@ class _Back:
 
         They receive it if they are programs on raw arrays.
         """
-        from .replaying import layered, records
+        from .replaying import records
 
         scan = self.of
         library = element_of(self.kept[0]).library if self.kept else None
         if library is None or not library.mutable or not records(library, scan.length):
             return []
-        consts, xs, kept = (list(map(_value, part)) for part in (self.consts, self.xs, self.kept))
+        parts = self.consts, self.xs, self.kept
+        consts, xs, kept = (list(map(unwrapped, part)) for part in parts)
         if layered(consts, xs, kept):
             return []
         last = scan.length - 1
-        outs = scan.body(
-            consts,
-            [*[x[scan.kept_at(last), ...] for x in kept], *[x[scan.place(last), ...] for x in xs]],
-        )
+        args = [*slices(scan.kept_at(last), kept), *slices(scan.place(last), xs)]
+        outs = scan.body(consts, args)
         return [strip(x) for x in outs[: scan.counts.carry]]
-
-    def _with_kept(self, step: _Gradients, start: int, g: list[Any]) -> list[Any]:
-        """The cotangents of a kept carry: those at its step plus those of the kept result."""
-        at = self.of.kept_at(start)
-        return [
-            t if k is None else added(t, k[at, ...])
-            for t, k in zip(g, chosen(self.g[3], step.cot), strict=True)
-        ]
-
-    def _part(self, xs: Sequence[Any], start: int, stop: int) -> list[Any]:
-        if (start, stop) == (0, self.of.length):
-            return list(xs)
-        low, high = sorted((self.of.place(start), self.of.place(stop - 1)))
-        return [x[low : high + 1, ...] for x in xs]
-
-    def _joined(self) -> list[Any]:
-        """The gradients of the arrays that the scan goes over, for all steps."""
-        parts = [ys for _, ys in sorted(self.parts, key=lambda part: part[0])]
-        return [
-            ys[0] if len(ys) == 1 else namespace(ys[0]).concat(list(ys), axis=0)
-            for ys in zip(*parts, strict=True)
-        ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any
 
 from ...backward.gradients import owned
@@ -15,8 +14,9 @@ from ...core.element import Library
 from ...core.tensor import element_of
 from ...dispatch.creation import default_library
 from ...layers.transforming import namespace
-from .bodies import added
-from .replaying import FEWEST, Stepper, layered, other_form, records
+from .arguments import control_of, layered
+from .bodies import columns, joined, slices, totals
+from .replaying import FEWEST, Stepper, other_form, records
 
 
 def library_of_all(*groups: Sequence[Any]) -> Library:
@@ -26,18 +26,13 @@ def library_of_all(*groups: Sequence[Any]) -> Library:
     )
 
 
-def scan(
-    rule: Any, consts: list[Any], carry: list[Any], xs: list[Any], kept: Sequence[int] | None
-) -> list[Any]:
-    """The last carry, the stacked results, the sums, and the carries before the steps in `kept`.
-
-    Without `kept`, there are no such carries.
-    """
-    loop = _Loop(rule, consts, carry, xs, kept)
+def scan(rule: Any, consts: list[Any], carry: list[Any], xs: list[Any]) -> list[Any]:
+    """The last carry, the stacked results, the sums, and the kept carries, if a pass may follow."""
+    loop = _Loop(rule, consts, carry, xs)
     library = loop.library
     if not rule.length:
         return loop.without_steps()
-    control = loop.control((*consts, *carry, *xs))
+    control = control_of(library, consts, carry, xs)
     if control is not None:
         return loop.staged(control)
     if library.mutable and not library.backend.capabilities.lazy and not loop.around:
@@ -50,22 +45,17 @@ def scan(
 class _Loop:
     """One run of a scan.
 
+    kept    the steps before which the carry is kept, or None
     around  whether an enclosing transformation records the loop
     every   whether the carry is kept before each step
     """
 
-    def __init__(
-        self,
-        rule: Any,
-        consts: list[Any],
-        carry: list[Any],
-        xs: list[Any],
-        kept: Sequence[int] | None,
-    ) -> None:
-        self.rule, self.consts, self.carry, self.xs, self.kept = rule, consts, carry, xs, kept
+    def __init__(self, rule: Any, consts: list[Any], carry: list[Any], xs: list[Any]) -> None:
+        self.rule, self.consts, self.carry, self.xs = rule, consts, carry, xs
+        self.kept: Sequence[int] | None = rule.kept if rule.saves else None
         self.library = library = library_of_all(consts, carry, xs)
         self.around = layered(consts, carry, xs)
-        self.every = kept is not None and len(kept) == rule.length
+        self.every = self.kept is not None and len(self.kept) == rule.length
         self.step = Stepper(
             rule.body,
             library,
@@ -75,11 +65,6 @@ class _Loop:
             rule.expected,
         )
         rule.expected = None
-
-    def control(self, values: Sequence[Any]) -> Any:
-        """The library's own loops, if it traces these values."""
-        kernel = self.library.backend.kernel("control")
-        return None if self.around else kernel(self.library.xp, values)
 
     def in_place(self) -> list[Any]:
         """Take one step after the other, and write each result to its final place.
@@ -95,9 +80,7 @@ class _Loop:
         spare = [] if every else [_room(library, x, ()) for x in self.carry]
         places = range(length)[::-1] if rule.reverse else range(length)
         # chosen so that the last carry is in `ends`
-        now = spare if length % 2 else ends
-        if every:
-            now = _slices(places[0], stacks)
+        now = slices(places[0], stacks) if every else (ends, spare)[length % 2]
         for place, x in zip(now, self.carry, strict=True):
             write(xp, place, x)
         ys: list[Any] = []
@@ -106,20 +89,19 @@ class _Loop:
             if not every and number in kept:
                 for stack, x in zip(stacks, now, strict=True):
                     write(xp, stack[rule.kept_at(number), ...], x)
-            args = [*now, *_slices(at, self.xs)]
-            if not every:
-                after = ends if now is spare else spare
-            elif number == length - 1:
-                after = ends
+            args = [*now, *slices(at, self.xs)]
+            remaining = length - 1 - number
+            if every and remaining:
+                after = slices(places[number + 1], stacks)
             else:
-                after = _slices(places[number + 1], stacks)
+                after = (ends, spare)[remaining % 2]
             if number:
-                step(self.consts, args, [*after, *_slices(at, ys), *sums])
+                step(self.consts, args, [*after, *slices(at, ys), *sums])
             else:
                 outs = step.recorded(self.consts, args)
                 ys = [_room(library, x, (length,)) for x in outs[n.carry : n.carry + n.ys]]
                 sums = [xp.zeros_like(x) for x in outs[n.carry + n.ys :]]
-                targets = [*after, *_slices(at, ys), *sums]
+                targets = [*after, *slices(at, ys), *sums]
                 step.store(targets, outs)
                 step.bind(targets)
                 del outs, targets
@@ -136,18 +118,18 @@ class _Loop:
             at = rule.place(number)
             if number in kept:
                 stacks.append((rule.kept_at(number), carry))
-            args = [*carry, *_slices(at, self.xs)]
+            args = [*carry, *slices(at, self.xs)]
             if number:
                 outs = step(self.consts, args)
             else:
                 outs = step.recorded(self.consts, args)
-                control = self.control(outs)
+                control = control_of(self.library, outs)
                 if control is not None:  # the body captures traced arrays
                     return self.staged(control)
                 step.bind(None)
             carry, y, terms = rule.results(outs)[:3]
             ys.append((at, y))
-            sums = [added(a, b) for a, b in zip(sums, terms, strict=True)] if sums else terms
+            sums = totals(sums, terms)
         del args, outs, y
         return [
             *_own(carry),
@@ -159,8 +141,8 @@ class _Loop:
     def without_steps(self) -> list[Any]:
         """Call the body once on zeros, to determine the form of the results."""
         xp, carry = self.library.xp, self.carry
-        slices = [xp.zeros(tuple(x.shape[1:]), dtype=x.dtype) for x in self.xs]
-        _, ys, sums, _ = self.rule.results(self.step.plain(self.consts, [*carry, *slices]))
+        args = [*carry, *self.rule.first_slices(self.xs)]
+        _, ys, sums, _ = self.rule.results(self.step.plain(self.consts, args))
         empty = [*ys, *(carry if self.kept is not None else ())]
         stacks = [xp.zeros((0, *x.shape), dtype=x.dtype) for x in empty]
         zeros = [xp.zeros(tuple(x.shape), dtype=x.dtype) for x in sums]
@@ -170,7 +152,7 @@ class _Loop:
         """The library's own scans, one between each two kept carries."""
         rule, xp, kept, carry = self.rule, self.library.xp, self.kept, self.carry
         plain = self.step.plain
-        outs = plain(self.consts, [*carry, *[x[rule.place(0), ...] for x in self.xs]])
+        outs = plain(self.consts, [*carry, *rule.first_slices(self.xs)])
         sums = [xp.zeros_like(x) for x in rule.results(outs)[2]]
 
         def one(state: Any, x: Any) -> Any:
@@ -184,22 +166,14 @@ class _Loop:
         stacks: list[list[Any]] = []
         for start, stop in pairwise(ends):
             stacks.append(carry)
-            low, high = sorted((rule.place(start), rule.place(stop - 1)))
-            xs = [x[low : high + 1, ...] for x in self.xs]
+            xs = rule.part(self.xs, start, stop)
             (carry, sums), ys = control.scan(one, (carry, sums), xs, stop - start, rule.reverse)
-            parts.append((low, ys))
-        ys = [
-            xp.concat(list(y)) if len(y) > 1 else y[0]
-            for y in zip(*[ys for _, ys in sorted(parts, key=lambda part: part[0])], strict=True)
-        ]
+            parts.append((rule.place(start), ys))
+        ys = joined(parts)
         if kept is not None and not self.every:
             ys += [xp.stack(list(x)) for x in zip(*stacks, strict=True)]
         n = rule.counts.ys
         return [*carry, *ys[:n], *sums, *ys[n:]]
-
-
-def _slices(at: int, xs: Sequence[Any]) -> list[Any]:
-    return list(map(itemgetter((at, ...)), xs))
 
 
 def _room(library: Library, x: Any, axes: tuple[int, ...]) -> Any:
@@ -212,10 +186,10 @@ def _stacked(parts: list[tuple[int, list[Any]]]) -> list[Any]:
 
     Raises an error if the arrays of a column differ in shape or dtype.
     """
-    columns = zip(*[part for _, part in sorted(parts, key=lambda part: part[0])], strict=True)
+    by_array = columns(parts)
     parts.clear()
     stacks = []
-    for column in columns:
+    for column in by_array:
         for x in column:
             if tuple(x.shape) != tuple(column[0].shape) or x.dtype != column[0].dtype:
                 raise other_form(x, column[0])
@@ -229,7 +203,7 @@ def _own(values: list[Any]) -> list[Any]:
     return [owned(values, None) for _ in range(len(values))]
 
 
-def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
+def while_loop(rule: Any, consts: list[Any], carry: list[Any], _: list[Any]) -> list[Any]:
     """The carry when the condition no longer holds."""
     library = library_of_all(consts, carry)
     around = layered(consts, carry)
@@ -238,20 +212,17 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
         for body in (rule.condition, *rule.bodies)
     )
 
-    def traced(values: Sequence[Any]) -> Any:
-        return None if around else library.backend.kernel("control")(library.xp, values)
-
-    control = traced((*consts, *carry))
+    control = control_of(library, consts, carry)
     steps = 0
     while control is None:
         # a loop that ends soon is not recorded
         held = (holds if steps > FEWEST else holds.plain)(consts, carry)
-        if steps or (control := traced(held)) is None:
+        if steps or (control := control_of(library, held)) is None:
             if not bool(held[0]):
                 return _own(carry[:])
             carry = (called if steps > FEWEST else called.plain)(consts, carry)
             # the body may capture traced arrays
-            control = None if steps else traced(carry)
+            control = None if steps else control_of(library, carry)
             steps += 1
     return list(
         control.while_loop(
@@ -262,7 +233,7 @@ def while_loop(rule: Any, consts: list[Any], carry: list[Any]) -> list[Any]:
     )
 
 
-def switch(rule: Any, consts: list[Any], args: list[Any]) -> list[Any]:
+def switch(rule: Any, consts: list[Any], _: list[Any], args: list[Any]) -> list[Any]:
     """The result of the body whose number is the first of the constants."""
     index = consts[0]
     library = library_of_all(consts[1:], args, [index])

@@ -15,6 +15,7 @@ from ...custom.definition import new_ctx_class
 from ...errors import GradientError
 from ...layers.transforming import namespace
 from ...tracebacks import entry
+from ..reverse import check_function
 from ..variables import State
 from .arguments import (
     Results,
@@ -28,10 +29,10 @@ from .arguments import (
     library_of,
     numbers_as_arrays,
 )
-from .bodies import Body, Changed, Flags, cut, halved, repeated
+from .bodies import Body, Changed, Flags, halved, repeated
 from .captured import Traced, applied
 from .checkpoints import Checkpoint, checked
-from .looping import Batches, Counts, Looped, Tangents
+from .looping import Batches, Counts, Derived, Looped
 from .scan import Words, looped
 
 
@@ -64,9 +65,8 @@ def while_loop(
     state.check_arrays("while_loop: init_val", True)
     library = library_in("while_loop", state.leaves)
     raw = not tree.has_layer(state.leaves)
-    for what, function in (("cond_fun", cond_fun), ("body_fun", body_fun)):
-        if not callable(function):
-            raise TypeError(f"while_loop: {what} must be a function, not {type(function).__name__}")
+    check_function(cond_fun, "while_loop", "cond_fun")
+    check_function(body_fun, "while_loop", "body_fun")
     one = arguments_of(state.structure)
     condition, body = (
         Traced("cond_fun of while_loop", cond_fun, one),
@@ -122,8 +122,7 @@ def fori_loop(
 
     Corresponds to jax.lax.fori_loop.
     """
-    if not callable(body_fun):
-        raise TypeError(f"fori_loop: body_fun must be a function, not {type(body_fun).__name__}")
+    check_function(body_fun, "fori_loop", "body_fun")
     bounds = [
         known_number(x, f"fori_loop: {what}") for what, x in (("lower", lower), ("upper", upper))
     ]
@@ -146,8 +145,7 @@ def fori_loop(
             checkpoint,
         )[0]
         return out
-    integer = library.xp.asarray(0).dtype
-    first = lower if is_array(lower) else library.xp.asarray(lower, dtype=integer)
+    first = lower if is_array(lower) else library.xp.asarray(lower)
     return while_loop(
         lambda pair: pair[0] < upper,
         lambda pair: (pair[0] + 1, body_fun(pair[0], pair[1])),
@@ -174,44 +172,6 @@ def _truth(results: Results, library: Library) -> Any:
     return output
 
 
-class While(Looped):
-    """A loop that runs as long as condition(consts, carry) is [true]."""
-
-    __name__ = "while_loop"
-    _backward_cls = new_ctx_class("while_loop")
-
-    def __init__(self, condition: Body, body: Body, counts: Counts) -> None:
-        self.condition, self.counts = condition, counts
-        self.bodies = (body,)
-
-    def derived(self, step: Tangents | Batches, bodies: list[Body], counts: Counts) -> While:
-        if isinstance(step, _Examples):
-            return While(step.condition, bodies[0], counts)
-
-        def condition(consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:  # without tangents
-            return self.condition(halved(consts, step.own[0])[0], halved(carry, step.own[1])[0])
-
-        return While(condition, bodies[0], counts)
-
-    def batches(
-        self, values: list[list[Any]], own: list[Flags], carry: Flags, size: int
-    ) -> _Examples:
-        return _Examples(self, values, own, carry, size)
-
-    def run(self, flat: list[Any]) -> list[Any]:
-        # imported late, since it needs multigrad.extend
-        from . import stepping
-
-        return stepping.while_loop(self, *cut(flat, self.counts.consts))
-
-    def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        raise GradientError(
-            "while_loop has forward mode only, since the number of its steps is not known "
-            "beforehand. Use fori_loop with fixed bounds, or scan, for a gradient; or detach() "
-            "the inputs that are not to be differentiated"
-        )
-
-
 class _Examples(Batches):
     """The step of a while_loop on batches.
 
@@ -224,28 +184,29 @@ class _Examples(Batches):
 
     @property
     def arguments(self) -> list[Any]:
-        consts, carry = self.values[:2]
-        return [*consts, *carry, *([self._holds(consts, carry)] if self.differs else ())]
+        holds = [self._holds(*self.parts[:2])] if self.differs else ()
+        return [*super().arguments, *holds]
+
+    @property
+    def counts(self) -> Counts:
+        n = super().counts
+        return n._replace(carry=n.carry + self.differs)
 
     def look(self, later: Sequence[bool]) -> Flags:
-        self.differs = self.called(self.of.condition, *self.of.first(self.values))[1][0]
+        _, _, (self.differs,) = self.called(self.of.condition, *self.of.first(self.parts))
         after = super().look(later)
-        if not self.differs:
-            return after
-        n = self.rule.counts.carry
-        self.rule.counts = self.rule.counts._replace(carry=n + 1)
-        return [True] * n
+        return [True] * len(after) if self.differs else after
 
     def _holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
         """The examples for which the condition holds, as a boolean array."""
-        outs, batch_flags = self.called(self.of.condition, consts, carry)
-        return repeated(outs[0], batch_flags[0], self.size)
+        (holds,), _, (mine,) = self.called(self.of.condition, consts, carry)
+        return repeated(holds, mine, self.size)
 
     def condition(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if self.differs:
             return [namespace(args[-1]).any(args[-1])]
-        outs, batch_flags = self.called(self.of.condition, consts, args)
-        if batch_flags[0]:
+        outs, _, (mine,) = self.called(self.of.condition, consts, args)
+        if mine:
             raise Changed(self, [True] * len(self.own[1]))
         return outs
 
@@ -258,8 +219,36 @@ class _Examples(Batches):
         holds = self._holds(consts, outs)
         return [*outs, namespace(runs, holds).logical_and(runs, holds)]
 
-    def finished(self, outs: list[Any]) -> list[Any]:
-        return outs[: self.of.counts.carry]
+    def raised(self, outs: Sequence[Any]) -> list[Any]:
+        return super().raised(outs[: self.of.counts.carry])
+
+
+class While(Looped):
+    """A loop that runs as long as condition(consts, carry) is [true]."""
+
+    __name__ = "while_loop"
+    batches = _Examples
+    _backward_cls = new_ctx_class("while_loop")
+
+    def __init__(self, condition: Body, body: Body, counts: Counts) -> None:
+        self.condition, self.counts = condition, counts
+        self.bodies = (body,)
+
+    def derived(self, step: Derived, bodies: list[Body], counts: Counts) -> While:
+        if isinstance(step, _Examples):
+            return While(step.condition, bodies[0], counts)
+
+        def condition(consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:  # without tangents
+            return self.condition(halved(consts, step.own[0])[0], halved(carry, step.own[1])[0])
+
+        return While(condition, bodies[0], counts)
+
+    def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        raise GradientError(
+            "while_loop has forward mode only, since the number of its steps is not known "
+            "beforehand. Use fori_loop with fixed bounds, or scan, for a gradient; or detach() "
+            "the inputs that are not to be differentiated"
+        )
 
 
 def _where(runs: Any, x: Any, before: Any) -> Any:
