@@ -74,7 +74,7 @@ def jvp_as(
 ) -> tuple[Any, ...]:
     """`jvp` of a tuple of primals, for the function `name`, which its errors name."""
     try:
-        seeds = list(tree.matched(primals, tangents))
+        seeds = tree.fitted(primals, tangents)
     except ValueError as error:
         raise ValueError(f"{name}: tangents must have the structure of primals: {error}") from None
     raw = not (tree.has_layer(primals) or tree.has_layer(seeds))
@@ -191,7 +191,7 @@ def linearize(function: Callable[[*Args], R], *primals: *Args) -> tuple[R, Calla
     @result_of("linearize")
     def pushforward(*tangents: *Args) -> R:
         try:
-            matched = list(tree.matched(primals, tangents))
+            matched = tree.fitted(primals, tangents)
         except ValueError as error:
             raise ValueError(
                 "the pushforward of linearize takes tangents with the structure of the "

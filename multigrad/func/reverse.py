@@ -62,7 +62,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     @result_of("pullback")
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         try:
-            seeds = list(tree.matched(output, cotangents))
+            seeds = tree.fitted(output, cotangents)
         except ValueError as error:
             raise ValueError(
                 f"the pullback of vjp takes cotangents with the structure of the output: {error}"

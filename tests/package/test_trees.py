@@ -121,7 +121,7 @@ class TestContainers:
         assert all(type(x) is int for x in leaves)
         assert same(tree.replaced(lambda x: x, given), given)
         assert same(tree.built(structure, leaves), given)
-        assert tree.fitted(structure, given) == list(tree.matched(given, given)) == leaves
+        assert tree.fitted(structure, given) == tree.fitted(given, given) == leaves
         assert list(tree.prefixed(given, given)) == leaves
 
     def test_order_and_factories(self):
@@ -172,9 +172,9 @@ class TestContainers:
 
 class TestMatching:
     def test_kinds_that_go_with_each_other(self):
-        assert list(tree.matched({"a": 1, "b": 2}, OrderedDict([("b", 20), ("a", 10)]))) == [10, 20]
-        assert list(tree.matched(Pair(1, (2,)), [10, [20]])) == [10, 20]
-        assert list(tree.matched(defaultdict(int, a=1), {"a": 10})) == [10]
+        assert tree.fitted({"a": 1, "b": 2}, OrderedDict([("b", 20), ("a", 10)])) == [10, 20]
+        assert tree.fitted(Pair(1, (2,)), [10, [20]]) == [10, 20]
+        assert tree.fitted(defaultdict(int, a=1), {"a": 10}) == [10]
 
     @pytest.mark.parametrize(
         "given, other, match",
@@ -199,7 +199,7 @@ class TestMatching:
     )
     def test_what_does_not_match(self, given, other, match):
         with pytest.raises(ValueError, match=match):
-            tree.matched(given, other)
+            tree.fitted(given, other)
 
     def test_none_for_a_part(self):
         given = {"a": (1, [2, 3]), "b": Point(4, 5), "c": None}
@@ -265,9 +265,9 @@ class TestRegistration:
         with pytest.raises(
             ValueError, match=r"^expected a Box of 1 parts and 't' at \[1\], got one of 1 and 'u'$"
         ):
-            tree.matched(given, [Box(1), Box((2, 3), "u")])
+            tree.fitted(given, [Box(1), Box((2, 3), "u")])
         with pytest.raises(ValueError, match=r"^expected an array at \[0\]\[0\], got tuple of 2$"):
-            tree.matched(given, [Box((1, 2)), Box((2, 3), "t")])
+            tree.fitted(given, [Box((1, 2)), Box((2, 3), "t")])
 
         class Sub(Box):
             pass
@@ -283,7 +283,7 @@ class TestRegistration:
         assert list(tree.leaves([Point(1, 2), Pair(1, 2), Needs([1], "t")])) == [1, 2, 1]
         assert tree.replaced(str, Needs([1], "t")).tag == "t"
         with pytest.raises(ValueError, match="^expected an array at \\[0\\], got list of 1$"):
-            tree.matched(Point(1, 2), Point([1], 2))
+            tree.fitted(Point(1, 2), Point([1], 2))
 
     @pytest.mark.parametrize(
         "cls, error, match",
