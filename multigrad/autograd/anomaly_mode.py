@@ -13,6 +13,7 @@ import sys
 import traceback
 import warnings
 from contextvars import ContextVar
+from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
@@ -186,11 +187,8 @@ class Trace:
 
 
 def _line(code: CodeType, at: int) -> int:
-    """The line of an instruction."""
-    return next(
-        (line for start, end, line in code.co_lines() if start <= at < end and line is not None),
-        code.co_firstlineno,
-    )
+    """The line of the instruction at this offset, in bytes; an instruction has two."""
+    return next(islice(code.co_positions(), at // 2, None))[0] or code.co_firstlineno
 
 
 class _Anomaly(Observer):

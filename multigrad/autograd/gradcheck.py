@@ -10,8 +10,7 @@ afterwards. So a function may also capture its inputs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,7 @@ from ..backward.run import run_pass
 from ..core.graph import CustomNode, Node, OutputNode
 from ..core.level import Transformation, innermost
 from ..core.passes import Pass
-from ..core.tensor import Tensor, element_of, wrap, wrap_new
+from ..core.tensor import Tensor, element_of, wrap_new
 from ..errors import GradientError, program
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
@@ -99,23 +98,15 @@ def gradcheck(
         check_batched_forward_grad,
         "check_batched_forward_grad",
     )
-    settings = Settings(
-        eps,
-        atol,
-        rtol,
-        nondet_tol,
-        check_grad_dtypes,
-        check_backward_ad,
-        check_forward_ad,
-        fast_mode,
-    )
+    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
     inputs = values.as_tuple(inputs)
     try:
         _check_inputs(inputs)
         outputs = values.outputs_of(func(*inputs))
         complexes = {i for i, t in enumerate(outputs) if t._elem.complex}
         for part in ("imag", "real") if complexes else ("real",):
-            _compare(_Problem(func, inputs, settings, part, complexes))
+            problem = _Problem(func, inputs, settings, part, complexes)
+            _compare(problem, check_backward_ad, check_forward_ad)
         if check_batched_forward_grad:
             _compare_batched_tangents(func, inputs)
         outputs = values.differentiable(outputs)
@@ -231,8 +222,6 @@ class Settings(NamedTuple):
     rtol: float
     nondet_tol: float
     check_grad_dtypes: bool
-    backward: bool
-    forward: bool
     fast: bool
 
 
@@ -453,8 +442,8 @@ def _random_direction(t: Tensor, source: Random) -> Any:
     return (numbers / np.sqrt((numbers**2).sum() or 1)).reshape(t.shape)
 
 
-def _compare(p: _Problem) -> None:
-    """Raise GradcheckError if derivatives differ from finite differences."""
+def _compare(p: _Problem, backward: bool, forward: bool) -> None:
+    """Raise GradcheckError if gradients, or tangents, differ from finite differences."""
     import numpy as np
 
     settings = p.settings
@@ -475,13 +464,13 @@ def _compare(p: _Problem) -> None:
     ):
         raise GradcheckError("Numerical gradient for function expected to be zero")
 
-    def compare(i: int, j: int, analytical: Any, forward: bool) -> None:
+    def compare(i: int, j: int, analytical: Any, of_tangents: bool) -> None:
         (number, out), x, atol = p.numbered[i], p.checked[j], settings.atol
         expected, got, projections = numerical[j][number], analytical, None
         if settings.fast:
             (u, w, _), v = directions[j][0], vectors[i][0]
             expected = (expected @ v.reshape(-1))[0]
-            if forward:
+            if of_tangents:
                 got = (analytical @ v.reshape(-1))[0]
             else:
                 got = u.reshape(-1) @ analytical[:, 0].real
@@ -496,20 +485,20 @@ def _compare(p: _Problem) -> None:
             projections = expected.item(), got.item()
             axes = _axes(x)
             expected = _jacobians(p, x, axes)[number]
-            if forward:
+            if of_tangents:
                 got = _jacobians(p, x, axes, True)[number]
             else:
                 got = _passes(p, out, values.basis(out))[j]
-        raise p.mismatch(i, j, expected, got, forward, projections)
+        raise p.mismatch(i, j, expected, got, of_tangents, projections)
 
-    for i, (_, out) in enumerate(p.numbered if settings.backward else ()):
+    for i, (_, out) in enumerate(p.numbered if backward else ()):
         products, again = (_passes(p, out, vectors[i]) for _ in range(2))
         for first, second in zip(products, again, strict=True):
             if (abs(first - second) > settings.nondet_tol).any():
                 raise GradcheckError(NONDETERMINISTIC.format(settings.nondet_tol))
         for j, columns in enumerate(products):
             compare(i, j, columns, False)
-    for j, x in enumerate(p.checked if settings.forward else ()):
+    for j, x in enumerate(p.checked if forward else ()):
         tangents = _jacobians(p, x, directions[j], forward=True)
         for i, (number, _) in enumerate(p.numbered):
             compare(i, j, tangents[number], True)
@@ -585,42 +574,34 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
     def outputs() -> tuple[Any, ...]:
         return values.differentiable(values.outputs_of(func(*inputs)))
 
-    checked = values.checked(inputs)
+    targets: list[Any] = [x._node for x in values.checked(inputs)]
     count = len(outputs())
     for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
+        roots: dict[Node, Any] = {}
+        grads: dict[Node, Any] = dict.fromkeys(targets)
         try:
-            grads = _undefined(outputs(), checked, missing)
+            for i, t in enumerate(recorded := outputs()):
+                node = t._node
+                if i not in missing:
+                    roots[node] = values.zeros_like(t)
+                elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
+                    # without a gradient only the rule of a Function runs
+                    roots.setdefault(node)
+            run_pass(list(roots.items()), Pass(recorded[0], False, False, grads))
         except RuntimeError as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads: a Function's "
                 "backward, or a rule of several outputs, receives None for an output without a "
                 "gradient. check_undefined_grad=False leaves this out."
             ) from error
-        if any(g is not None and not g._elem.library.xp.all(innermost(g) == 0) for g in grads):
+        if any(
+            g is not None and not element_of(g).library.xp.all(innermost(g) == 0)
+            for g in grads.values()
+        ):
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are "
                 "undefined or zero. check_undefined_grad=False leaves this out."
             )
-
-
-def _undefined(
-    outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: set[int]
-) -> list[Tensor | None]:
-    """The gradients if those of the `missing` outputs are None and the others are zero.
-
-    The rule of an output without a gradient does not run, except that of a Function.
-    """
-    roots: dict[Node, Any] = {}
-    for i, t in enumerate(outputs):
-        node = t._node
-        assert node is not None
-        if i not in missing:
-            roots[node] = values.zeros_like(t)
-        elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
-            roots.setdefault(node)
-    targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
-    run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))
-    return [None if g is None else wrap(g) for g in targets.values()]
 
 
 # -- derivatives for several vectors at once: a batched pass must equal single ones
@@ -657,19 +638,31 @@ def _compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tens
     source = values.random_source()
     for i, out in enumerate(outputs):
 
-        def pulled(v: Any, batched: bool = False, out: Tensor = out) -> Sequence[Any]:
-            grads: Sequence[Any] = grad(
+        def pulled(v: Any, batched: bool, out: Tensor = out) -> list[Any]:
+            grads = grad(
                 out, checked, v, retain_graph=True, allow_unused=True, is_grads_batched=batched
             )
-            return grads
+            return [(g, x.shape) for g, x in zip(grads, checked, strict=True)]
 
-        vectors = [values.random_like(out, source) for _ in range(2)]
-        singles = [pulled(v) for v in vectors]
-        stacked = out._elem.library.xp.stack([v.array for v in vectors])
-        with _explained(_BATCHED_GRADIENTS):
-            batched = pulled(stacked, True)
-        for j, (g, *single) in enumerate(zip(batched, *singles, strict=True)):
-            _compare_batch(i, j, g, single, checked[j].shape, _BATCHED_GRADIENTS)
+        _compare_batch(out, source, pulled, _BATCHED_GRADIENTS, f"output {i} and input {{}}")
+
+
+def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
+    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
+    source = values.random_source()
+    for x in values.checked(inputs):
+
+        def pushed(v: Any, batched: bool, x: Tensor = x) -> list[Any]:
+            if not batched:
+                return [(t, y.shape) for y, t in _push(func, inputs, x, v)]
+            run = Transformation("gradcheck")
+            try:
+                tangents = [t for _, t in _push(func, inputs, x, batch(v, run))]
+                return [(None if t is None else examples(t, run, 2), None) for t in tangents]
+            finally:
+                run.finish()
+
+        _compare_batch(x, source, pushed, _BATCHED_TANGENTS, "output {0} and input {0}")
 
 
 def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
@@ -682,57 +675,44 @@ def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> lis
     )
 
 
-def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
-    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
-    source = values.random_source()
-    for x in values.checked(inputs):
-        vectors = [values.like(x, values.numbers(values.random_like(x, source))) for _ in range(2)]
-        singles = [_push(func, inputs, x, v) for v in vectors]
-        run = Transformation("gradcheck")
-        try:
-            with _explained(_BATCHED_TANGENTS):
-                stacked = batch(x._elem.library.xp.stack(vectors), run)
-                batched = [
-                    None if t is None else examples(t, run, 2)
-                    for _, t in _push(func, inputs, x, stacked)
-                ]
-        finally:
-            run.finish()
-        for i, (t, *single) in enumerate(zip(batched, *singles, strict=True)):
-            shape, tangents = single[0][0].shape, [s for _, s in single]
-            _compare_batch(i, i, t, tangents, shape, _BATCHED_TANGENTS)
+def _compare_batch(
+    like: Tensor,
+    source: Random,
+    derivatives: Callable[[Any, bool], list[tuple[Any, Any]]],
+    explanation: str,
+    place: str,
+) -> None:
+    """Raise GradcheckError if derivatives along a batch of vectors differ from single ones.
 
+    like         a Tensor of the shape of the vectors, which are drawn from `source`
+    derivatives  takes a vector and False, or a batch of vectors and True. Returns each derivative,
+                 None for zero, with the shape of a single one
+    place        names a derivative, by its number
+    """
+    import numpy as np
 
-@contextmanager
-def _explained(explanation: str) -> Iterator[None]:
+    vectors = [values.random_like(like, source).array for _ in range(2)]
+    singles = [derivatives(v, False) for v in vectors]
     try:
-        yield
+        batched = derivatives(like._elem.library.xp.stack(vectors), True)
     except RuntimeError as error:
         raise GradcheckError(
             f"While computing batched gradients, got: {error}\n\n{explanation}"
         ) from error
-
-
-def _compare_batch(
-    output: int, number: int, batched: Any, singles: list[Any], shape: Any, explanation: str
-) -> None:
-    """Raise if a batch of derivatives differs from single ones; None stands for zeros."""
-    import numpy as np
-
-    if batched is None and all(s is None for s in singles):
-        return
-    zeros = np.zeros(tuple(shape))
-    expected = np.stack([zeros if s is None else values.numbers(s) for s in singles])
-    got = np.zeros_like(expected) if batched is None else values.numbers(batched)
-    if not np.allclose(got, expected):
-        raise GradcheckError(
-            f"For output {output} and input {number}:\n"
-            "\n"
-            f"{explanation}\n"
-            "\n"
-            "Got:\n"
-            f"{got!r}\n"
-            "\n"
-            "Expected:\n"
-            f"{expected!r}"
+    for i, ((derivative, _), *single) in enumerate(zip(batched, *singles, strict=True)):
+        expected = np.stack(
+            [np.zeros(shape) if t is None else values.numbers(t) for t, shape in single]
         )
+        got = np.zeros_like(expected) if derivative is None else values.numbers(derivative)
+        if not np.allclose(got, expected):
+            raise GradcheckError(
+                f"For {place.format(i)}:\n"
+                "\n"
+                f"{explanation}\n"
+                "\n"
+                "Got:\n"
+                f"{got!r}\n"
+                "\n"
+                "Expected:\n"
+                f"{expected!r}"
+            )
