@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..backward.gradients import grad
 from ..backward.run import run_pass
@@ -22,6 +22,7 @@ from ..core.level import Transformation, innermost
 from ..core.passes import Pass
 from ..core.tensor import Tensor, element_of, wrap_new
 from ..errors import GradientError, program
+from ..func.jacobian import zeros
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
 from ..tracebacks import entry
@@ -98,14 +99,14 @@ def gradcheck(
         check_batched_forward_grad,
         "check_batched_forward_grad",
     )
-    settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
+    settings = eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode
     inputs = values.as_tuple(inputs)
     try:
         _check_inputs(inputs)
         outputs = values.outputs_of(func(*inputs))
         complexes = {i for i, t in enumerate(outputs) if t._elem.complex}
         for part in ("imag", "real") if complexes else ("real",):
-            problem = _Problem(func, inputs, settings, part, complexes)
+            problem = _Problem(func, inputs, part, complexes, *settings)
             _compare(problem, check_backward_ad, check_forward_ad)
         if check_batched_forward_grad:
             _compare_batched_tangents(func, inputs)
@@ -216,15 +217,6 @@ def _require(base: bool, base_name: str, option: bool, name: str) -> None:
         raise AssertionError(f"Setting {name}=True requires {base_name} to be True")
 
 
-class Settings(NamedTuple):
-    eps: float
-    atol: float
-    rtol: float
-    nondet_tol: float
-    check_grad_dtypes: bool
-    fast: bool
-
-
 # -- the inputs to check
 
 
@@ -269,9 +261,14 @@ class _Problem:
 
     func: Function
     inputs: tuple[Any, ...]
-    settings: Settings
     part: str
     complexes: set[int]
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+    fast: bool
 
     def __post_init__(self) -> None:
         self.outputs = self.of(*self.inputs)
@@ -309,8 +306,30 @@ class _Problem:
         text = "numerical:{!r}\nanalytical:{!r}\n".format(*(projections or (numerical, analytical)))
         if projections:
             text += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
-        worst = _worst(numerical, analytical, self.checked[j], out, self.settings)
+        worst = self.worst(numerical, analytical, self.checked[j], out)
         return Mismatch(head, text, worst, numerical, analytical)
+
+    def worst(self, numerical: Any, analytical: Any, x: Tensor, out: Tensor) -> str:
+        """The entry that differs most, with its place in the input and the output."""
+        import numpy as np
+
+        tolerance = self.atol + self.rtol * abs(numerical)
+        beyond = np.nan_to_num(abs(analytical - numerical) - tolerance, nan=np.inf)
+        if not (beyond > 0).any():
+            return (
+                "Fast gradcheck failed but element-wise differences are small. With "
+                "fast_mode=False the check passes.\n"
+            )
+        k, m = np.unravel_index(beyond.argmax(), beyond.shape)
+        at, of = (
+            tuple(int(i) for i in np.unravel_index(flat, shape))
+            for flat, shape in ((k, x.shape), (m, out.shape))
+        )
+        return (
+            f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is "
+            f"the derivative of output element {of} by input element {at}: {numerical[k, m]} "
+            f"numerically, {analytical[k, m]} analytically.\n"
+        )
 
 
 # -- derivatives by input: finite differences and tangents
@@ -359,7 +378,7 @@ def _jacobians(
 
 def _differences(p: _Problem, x: Tensor, v: Any, index: tuple[int, ...] | None) -> list[Any]:
     """Central differences of every output, as vectors, for a step of `x` along `v`."""
-    before, point, eps = x.array, values.numbers(x), p.settings.eps
+    before, point, eps = x.array, values.numbers(x), p.eps
     try:
         x.data = values.like(x, point - v * eps)
         below = p.of(*p.inputs)
@@ -420,7 +439,7 @@ def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
     for v in vectors:
         grads = grad(out, p.checked, values.like(out, v), retain_graph=True, allow_unused=True)
         for column, g, x in zip(columns, grads, p.checked, strict=True):
-            if g is not None and p.settings.check_grad_dtypes and g.dtype != x.dtype:
+            if g is not None and p.check_grad_dtypes and g.dtype != x.dtype:
                 raise GradcheckError("Gradient has dtype mismatch")
             if g is not None and tuple(g.shape) != tuple(x.shape):
                 raise GradcheckError("Analytical gradient has incorrect size")
@@ -446,9 +465,8 @@ def _compare(p: _Problem, backward: bool, forward: bool) -> None:
     """Raise GradcheckError if gradients, or tangents, differ from finite differences."""
     import numpy as np
 
-    settings = p.settings
     directions: list[list[_Direction]]
-    if settings.fast:
+    if p.fast:
         source = values.random_source()
         real = [_random_direction(x, source) for x in p.checked]
         imaginary = [_random_direction(x, source) if x._elem.complex else None for x in p.checked]
@@ -458,16 +476,16 @@ def _compare(p: _Problem, backward: bool, forward: bool) -> None:
         directions = [_axes(x) for x in p.checked]
         vectors = [list(values.basis(t)) for _, t in p.numbered]
     numerical = [_jacobians(p, x, along) for x, along in zip(p.checked, directions, strict=True)]
-    zero = settings.nondet_tol if settings.fast else 0
+    zero = p.nondet_tol if p.fast else 0
     if not p.numbered and any(
         n is not None and (abs(n) > zero).any() for row in numerical for n in row
     ):
         raise GradcheckError("Numerical gradient for function expected to be zero")
 
     def compare(i: int, j: int, analytical: Any, of_tangents: bool) -> None:
-        (number, out), x, atol = p.numbered[i], p.checked[j], settings.atol
+        (number, out), x, atol = p.numbered[i], p.checked[j], p.atol
         expected, got, projections = numerical[j][number], analytical, None
-        if settings.fast:
+        if p.fast:
             (u, w, _), v = directions[j][0], vectors[i][0]
             expected = (expected @ v.reshape(-1))[0]
             if of_tangents:
@@ -479,9 +497,9 @@ def _compare(p: _Problem, backward: bool, forward: bool) -> None:
             # Every element may differ by atol, so the projections may differ by the projection of
             # a matrix whose entries are atol.
             atol *= (u.sum() + (0 if w is None else w.sum())) * v.sum()
-        if np.allclose(got, expected, rtol=settings.rtol, atol=atol):
+        if np.allclose(got, expected, rtol=p.rtol, atol=atol):
             return
-        if settings.fast:
+        if p.fast:
             projections = expected.item(), got.item()
             axes = _axes(x)
             expected = _jacobians(p, x, axes)[number]
@@ -494,8 +512,8 @@ def _compare(p: _Problem, backward: bool, forward: bool) -> None:
     for i, (_, out) in enumerate(p.numbered if backward else ()):
         products, again = (_passes(p, out, vectors[i]) for _ in range(2))
         for first, second in zip(products, again, strict=True):
-            if (abs(first - second) > settings.nondet_tol).any():
-                raise GradcheckError(NONDETERMINISTIC.format(settings.nondet_tol))
+            if (abs(first - second) > p.nondet_tol).any():
+                raise GradcheckError(NONDETERMINISTIC.format(p.nondet_tol))
         for j, columns in enumerate(products):
             compare(i, j, columns, False)
     for j, x in enumerate(p.checked if forward else ()):
@@ -519,29 +537,6 @@ SLOWLY = (
 )
 
 
-def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Settings) -> str:
-    """The entry that differs most, with its place in the input and the output."""
-    import numpy as np
-
-    tolerance = settings.atol + settings.rtol * abs(numerical)
-    beyond = np.nan_to_num(abs(analytical - numerical) - tolerance, nan=np.inf)
-    if not (beyond > 0).any():
-        return (
-            "Fast gradcheck failed but element-wise differences are small. With "
-            "fast_mode=False the check passes.\n"
-        )
-    k, m = np.unravel_index(beyond.argmax(), beyond.shape)
-    at, of = (
-        tuple(int(i) for i in np.unravel_index(flat, shape))
-        for flat, shape in ((k, x.shape), (m, out.shape))
-    )
-    return (
-        f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is "
-        f"the derivative of output element {of} by input element {at}: {numerical[k, m]} "
-        f"numerically, {analytical[k, m]} analytically.\n"
-    )
-
-
 # -- further properties of a backward pass
 
 
@@ -550,8 +545,8 @@ def _check_proportional(outputs: Sequence[Tensor], checked: Sequence[Tensor]) ->
 
     The gradients must have the dtype and the device of the inputs.
     """
-    zeros = [values.zeros_like(t) for t in outputs]
-    for g, x in zip(grad(outputs, checked, zeros, allow_unused=True), checked, strict=True):
+    cotangents = [zeros(t, t.shape) for t in outputs]
+    for g, x in zip(grad(outputs, checked, cotangents, allow_unused=True), checked, strict=True):
         if g is None:
             continue
         if not g._elem.library.xp.all(innermost(g) == 0):
@@ -583,7 +578,7 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
             for i, t in enumerate(recorded := outputs()):
                 node = t._node
                 if i not in missing:
-                    roots[node] = values.zeros_like(t)
+                    roots[node] = zeros(t, t.shape)
                 elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
                     # without a gradient only the rule of a Function runs
                     roots.setdefault(node)

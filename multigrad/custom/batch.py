@@ -16,7 +16,7 @@ from .. import tree
 from ..core.element import is_array
 from ..core.level import Layer, Transformation, outside, own_switch
 from ..core.tensor import Tensor, element_of, strip, wrap
-from ..dispatch.conform import conform_gradient
+from ..dispatch.conform import conform_gradient, is_larger
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from ..layers.transforming import namespace
@@ -285,11 +285,7 @@ class Vmapped(Definition):
         if shape is None:
             return g
         library, dims = element_of(g).library, tuple(g.shape)
-        if (
-            dims != shape
-            and len(dims) >= len(shape)
-            and all(n in (1, m) for n, m in zip(reversed(shape), reversed(dims), strict=False))
-        ):
+        if dims != shape and is_larger(dims, shape):
             g = g if isinstance(g, Layer) else wrap(g)
             g = conform_gradient(library.bound, g, shape, element_of(g).dtype)
         if mine:

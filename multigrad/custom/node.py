@@ -26,7 +26,7 @@ from ..core.level import BASE, Layer, Switch, Transformation, as_guest
 from ..core.passes import Pass
 from ..core.pullback import Pullback
 from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from ..dispatch.conform import conform_gradient
+from ..dispatch.conform import conform_gradient, is_larger
 from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
 from ..memory import old_values, saved, views
@@ -580,9 +580,7 @@ class BackwardCFunction(FunctionCtx):
                     f"Function {type(self).__name__} returned a complex gradient at index "
                     f"{number} for a real input. Return its real part."
                 )
-            if len(dims) < len(shape) or any(
-                n != 1 and n != m for n, m in zip(reversed(shape), reversed(dims), strict=False)
-            ):
+            if not is_larger(dims, shape):
                 raise GradientError(
                     f"Function {type(self).__name__} returned an invalid gradient at index "
                     f"{number} - got {list(dims)} but expected shape compatible with "
