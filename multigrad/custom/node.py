@@ -25,7 +25,7 @@ from ..core.graph import CustomNode, Node, NodeHooks, RemovableHandle
 from ..core.level import BASE, Layer, Switch, Transformation, as_guest
 from ..core.passes import Pass
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
+from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap_at, wrap_in, wrap_new
 from ..dispatch.conform import conform_gradient, is_larger
 from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
@@ -376,16 +376,12 @@ class BackwardCFunction(FunctionCtx):
         records = current.get() is not None and (
             grad_mode.recording() if self._run is None else self._run.records(self._level)
         )
-        if not records and not self._movers:
-            return x
-        x._check()
-        own = isinstance(x, Tensor) and x._level == self._level
-        name = self._rule.__name__
-        value = kept.refusing(x._array if own else x, self._movers, name)
-        if not records and not own:
-            return value
-        t = wrap(strip(value)) if self._run is None else wrap_in(self._run, self._level, value)
-        return kept.with_error(t, self._next, kept.TWICE.format(name)) if records else t
+        levels = self._movers
+        if records:
+            levels = [*levels, kept.Mover(self._level, Tensor, self._run, [*self._next])]
+        if levels:
+            x._check()
+        return kept.refusing(x, levels, self._rule.__name__)
 
     def _called(self, grads: Sequence[Any]) -> Any:
         """Call the user's backward, with the noted arrays among the attributes replaced.
