@@ -1,11 +1,8 @@
 """The ctx of one level, which users see as its node: the attributes of forward, and backward.
 
-- Raw arrays of a known library may be used beside Tensors. A raw array that is an argument reaches
-  forward unchanged, as a constant; one that forward or backward returns, or that is saved, is
-  wrapped.
-- If several levels want a gradient (a transformation over Tensors that require grad, or inside
-  another one), forward runs once, on the innermost values. Each level has its own ctx, with the
-  same attributes and its own saved Tensors.
+If several levels want a gradient (a transformation over Tensors that require grad, or inside
+another one), forward runs once, on the innermost values. Each level has its own ctx, with the same
+attributes and its own saved Tensors.
 """
 
 from __future__ import annotations
