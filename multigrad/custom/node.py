@@ -376,8 +376,11 @@ class BackwardCFunction(FunctionCtx):
         levels = self._movers
         if records:
             levels = [*levels, kept.Mover(self._level, Tensor, self._run, [*self._next])]
-        if levels:
-            x._check()
+        if not levels:
+            return x
+        x._check()
+        if isinstance(x, Tensor) and x._level == self._level:
+            x = wrap_at(x, x._array)  # the user may have made it a leaf since
         return kept.refusing(x, levels, self._rule.__name__)
 
     def _called(self, grads: Sequence[Any]) -> Any:
