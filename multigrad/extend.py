@@ -49,10 +49,9 @@ from .dispatch import codegen
 from .dispatch.general import (
     candidates,
     general,
-    named,
     plain_scalars,
+    regrouped,
     run_raw,
-    same_structure,
     with_dtype,
 )
 from .errors import GradientError, LeakError
@@ -455,7 +454,7 @@ class Layer(ValueLayer):
             )
         outs = [_result(x, op, kind, transform, own) for x in (out if several else (out,))]
         tie(op, values, outs, top)
-        return named(op, same_structure(out, outs)) if several else outs[0]
+        return regrouped(op, out, outs)
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:
@@ -587,11 +586,12 @@ def vjp(
         [_needs(x, w) for role, x, w in zip(roles, args, wanted, strict=True) if role != "plain"]
     )
     grads: Iterator[Any] = iter(_mapped(lambda _: None, needs))
-    if op.kind != "nondifferentiable" and any(_flat(needs)):
-        first = next(y for y in _flat(outs) if y is not None)
+    if op.kind != "nondifferentiable" and any(codegen.leaves(needs)):
+        first = next(y for y in codegen.leaves((outs,)) if y is not None)
         args = with_scalars(op, library, args, first)
         layered = any(
-            isinstance(x, ArrayObject) for x in _flat((*candidates(op, args), outs, cotangents))
+            isinstance(x, ArrayObject)
+            for x in codegen.leaves((*candidates(op, args), outs, cotangents))
         )
         if layered:
             args = [
@@ -615,11 +615,6 @@ def _needs(x: Any, wanted: Any) -> Any:
             map(_needs, x, wanted if isinstance(wanted, (tuple, list)) else (wanted,) * len(x))
         )
     return bool(wanted) and is_array(x) and element_of(x).floating
-
-
-def _flat(x: Any) -> list[Any]:
-    """The elements of nested tuples."""
-    return [z for y in x for z in _flat(y)] if isinstance(x, tuple) else [x]
 
 
 def _prepared(op: Op, args: Sequence[Any]) -> tuple[Library, Sequence[Any]]:

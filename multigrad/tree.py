@@ -34,7 +34,8 @@ Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
 
 
-class Container(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Container:
     """How containers of one type are flattened.
 
     flatten    from a container to its children and its other contents (aux); the aux of a
@@ -48,16 +49,10 @@ class Container(NamedTuple):
     """
 
     cls: type
-    flatten: Flatten
-    unflatten: Unflatten
-    family: type | None = None
-    registered: bool = False
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Container) and other.cls is self.cls
-
-    def __hash__(self) -> int:
-        return hash(self.cls)
+    flatten: Flatten = dataclasses.field(compare=False)
+    unflatten: Unflatten = dataclasses.field(compare=False)
+    family: type | None = dataclasses.field(default=None, compare=False)
+    registered: bool = dataclasses.field(default=False, compare=False)
 
 
 class Structure(NamedTuple):
@@ -183,15 +178,13 @@ def _structure(tree: Any, into: list[Any]) -> Structure:
 
 def built(structure: Structure, values: Iterable[Any]) -> Any:
     """A tree of that structure with `values` as its leaves."""
-    return _build(structure, iter(values))
-
-
-def _build(structure: Structure, values: Iterator[Any]) -> Any:
+    values = iter(values)
     kind, aux, children = structure
-    return (
-        next(values)
-        if kind is None
-        else kind.unflatten(aux, [_build(child, values) for child in children])
+    if kind is None:
+        return next(values)
+    return kind.unflatten(
+        aux,
+        [next(values) if child.kind is None else built(child, values) for child in children],
     )
 
 
@@ -368,8 +361,8 @@ def _is_array_type(cls: type) -> bool:
     )
 
 
-def _sequence(cls: Any) -> Container:
-    return Container(cls, lambda tree: (tree, None), lambda aux, children: cls(children), tuple)
+def _sequence(cls: Any, make: Callable[[Any], Any]) -> Container:
+    return Container(cls, lambda tree: (tree, None), lambda aux, children: make(children), tuple)
 
 
 def _dictionary(cls: Any) -> Container:
@@ -387,7 +380,7 @@ def _dictionary(cls: Any) -> Container:
 
 _BUILT_IN: dict[type, Container] = {
     type(None): Container(type(None), lambda tree: ((), None), lambda aux, children: None),
-    **{cls: _sequence(cls) for cls in (tuple, list)},
+    **{cls: _sequence(cls, cls) for cls in (tuple, list)},
     **{cls: _dictionary(cls) for cls in (dict, OrderedDict, defaultdict)},
 }
 
@@ -441,28 +434,25 @@ def _find(cls: type) -> Container | None:
     if base is None:
         return _dataclass(cls) if dataclasses.is_dataclass(cls) else None
     if base is tuple and hasattr(cls, "_fields"):
-        return Container(
-            cls, lambda tree: (tree, None), lambda aux, children: cls(*children), tuple
-        )
-    flatten, unflatten, family = _BUILT_IN[base][1:4]
+        return _sequence(cls, lambda children: cls(*children))
+    plain_kind = _BUILT_IN[base]
 
     def remade(aux: Any, children: Any) -> Any:
-        plain: Any = unflatten(aux, children)
+        plain = plain_kind.unflatten(aux, children)
+        cause: Exception | None = None
         try:
             tree: Any = cls(plain.default_factory, plain) if base is defaultdict else cls(plain)
             if len(tree) == len(plain) and type(tree) is cls:
                 return tree
         except Exception as error:
-            cause: Exception | None = error
-        else:
-            cause = None
+            cause = error
         how = "(default_factory, dictionary)" if base is defaultdict else f"(a {base.__name__})"
         raise TypeError(
             f"a {cls.__qualname__} cannot be rebuilt by {cls.__name__}{how}. Register how to "
             "rebuild it with multigrad.func.register_pytree"
         ) from cause
 
-    return Container(cls, flatten, remade, family)
+    return dataclasses.replace(plain_kind, cls=cls, unflatten=remade)
 
 
 def _fields(cls: Any) -> list[dataclasses.Field[Any]]:

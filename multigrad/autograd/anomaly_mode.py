@@ -13,6 +13,7 @@ import sys
 import traceback
 import warnings
 from contextvars import ContextVar
+from itertools import dropwhile, islice
 from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
@@ -156,10 +157,9 @@ class Trace:
 
     def __init__(self, frame: FrameType | None, parent: Node | None) -> None:
         self.parent = parent
-        frames: list[tuple[CodeType, int]] = []
-        self.frames = frames
+        self.frames: list[tuple[CodeType, int]] = []
         while frame is not None:
-            frames.append((frame.f_code, frame.f_lasti))
+            self.frames.append((frame.f_code, frame.f_lasti))
             frame = frame.f_back
 
     def lines(self) -> list[tuple[str, int, str]]:
@@ -167,15 +167,8 @@ class Trace:
 
         multigrad's own frames at the end are left out.
         """
-        frames = self.frames
-        inner = next(
-            (i for i, (code, _) in enumerate(frames) if not code.co_filename.startswith(OWN)),
-            len(frames),
-        )
-        return [
-            (code.co_filename, _line(code, at), code.co_name)
-            for code, at in reversed(frames[inner:])
-        ]
+        users = dropwhile(lambda frame: frame[0].co_filename.startswith(OWN), self.frames)
+        return [(code.co_filename, _line(code, at), code.co_name) for code, at in users][::-1]
 
     def tell(self, metadata: dict[str, Any]) -> None:
         """Put the trace into the metadata of a node, under the names of PyTorch."""
@@ -186,11 +179,8 @@ class Trace:
 
 
 def _line(code: CodeType, at: int) -> int:
-    """The line of an instruction."""
-    return next(
-        (line for start, end, line in code.co_lines() if start <= at < end and line is not None),
-        code.co_firstlineno,
-    )
+    """The line of the instruction at this offset, in bytes; an instruction has two."""
+    return next(islice(code.co_positions(), at // 2, None))[0] or code.co_firstlineno
 
 
 class _Anomaly(Observer):

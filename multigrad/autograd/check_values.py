@@ -103,10 +103,6 @@ def random_source() -> Random:
     return Random(0)
 
 
-def zeros_like(t: Tensor) -> Any:
-    return t._elem.library.xp.zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
-
-
 def random_like(t: Tensor, source: Random, strided: bool = False) -> Tensor:
     """A leaf of the shape, dtype and device of `t` with elements drawn from [-1, 1]."""
     draw: Callable[[], Any] = lambda: source.uniform(-1, 1)

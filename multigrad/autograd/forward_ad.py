@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 from ..core.element import is_array
 from ..core.grad_mode import ModeContext
-from ..core.level import Layer, Transformation, enter_duals, outside
+from ..core.level import Layer, Transformation, enter_duals
 from ..core.level import dual_levels as _entered
 from ..core.tensor import Tensor, wrap, wrap_new
 from ..errors import GradientError
 from ..layers.dual import Dual, check_tangent
+from ..layers.transforming import zeros_like
 from ..tracebacks import entry
 
 __all__ = [
@@ -194,7 +195,7 @@ def _split(x: Any, run: Transformation) -> tuple[Any, Any] | None:
             return None
         of_primal, of_tangent = parts
         primal, tangent = (
-            of_primal or (_value(x._array, run), _zero(x._array)),
+            of_primal or (_value(x._array, run), zeros_like(x._array)),
             of_tangent or (x._tangent, None),
         )
         return tuple(
@@ -206,8 +207,3 @@ def _split(x: Any, run: Transformation) -> tuple[Any, Any] | None:
             "level; unpack it outside of that"
         )
     return None
-
-
-def _zero(x: Any) -> Any:
-    with outside():
-        return x._elem.library.bound.zeros_like(x) if isinstance(x, Layer) else wrap(x) * 0

@@ -10,19 +10,19 @@ afterwards. So a function may also capture its inputs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..backward.gradients import grad
 from ..backward.run import run_pass
 from ..core.graph import CustomNode, Node, OutputNode
 from ..core.level import Transformation, innermost
 from ..core.passes import Pass
-from ..core.tensor import Tensor, element_of, wrap, wrap_new
+from ..core.tensor import Tensor, element_of, wrap_new
 from ..errors import GradientError, program
+from ..func.jacobian import zeros
 from ..layers.batched import batch, examples
 from ..layers.dual import Dual, taken_apart
 from ..tracebacks import entry
@@ -99,23 +99,15 @@ def gradcheck(
         check_batched_forward_grad,
         "check_batched_forward_grad",
     )
-    settings = Settings(
-        eps,
-        atol,
-        rtol,
-        nondet_tol,
-        check_grad_dtypes,
-        check_backward_ad,
-        check_forward_ad,
-        fast_mode,
-    )
+    settings = eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode
     inputs = values.as_tuple(inputs)
     try:
         _check_inputs(inputs)
         outputs = values.outputs_of(func(*inputs))
         complexes = {i for i, t in enumerate(outputs) if t._elem.complex}
         for part in ("imag", "real") if complexes else ("real",):
-            _compare(_Problem(func, inputs, settings, part, complexes))
+            problem = _Problem(func, inputs, part, complexes, *settings)
+            _compare(problem, check_backward_ad, check_forward_ad)
         if check_batched_forward_grad:
             _compare_batched_tangents(func, inputs)
         outputs = values.differentiable(outputs)
@@ -225,17 +217,6 @@ def _require(base: bool, base_name: str, option: bool, name: str) -> None:
         raise AssertionError(f"Setting {name}=True requires {base_name} to be True")
 
 
-class Settings(NamedTuple):
-    eps: float
-    atol: float
-    rtol: float
-    nondet_tol: float
-    check_grad_dtypes: bool
-    backward: bool
-    forward: bool
-    fast: bool
-
-
 # -- the inputs to check
 
 
@@ -280,9 +261,14 @@ class _Problem:
 
     func: Function
     inputs: tuple[Any, ...]
-    settings: Settings
     part: str
     complexes: set[int]
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+    fast: bool
 
     def __post_init__(self) -> None:
         self.outputs = self.of(*self.inputs)
@@ -320,8 +306,30 @@ class _Problem:
         text = "numerical:{!r}\nanalytical:{!r}\n".format(*(projections or (numerical, analytical)))
         if projections:
             text += SLOWLY.format(numerical, analytical, abs(numerical - analytical).max())
-        worst = _worst(numerical, analytical, self.checked[j], out, self.settings)
+        worst = self.worst(numerical, analytical, self.checked[j], out)
         return Mismatch(head, text, worst, numerical, analytical)
+
+    def worst(self, numerical: Any, analytical: Any, x: Tensor, out: Tensor) -> str:
+        """The entry that differs most, with its place in the input and the output."""
+        import numpy as np
+
+        tolerance = self.atol + self.rtol * abs(numerical)
+        beyond = np.nan_to_num(abs(analytical - numerical) - tolerance, nan=np.inf)
+        if not (beyond > 0).any():
+            return (
+                "Fast gradcheck failed but element-wise differences are small. With "
+                "fast_mode=False the check passes.\n"
+            )
+        k, m = np.unravel_index(beyond.argmax(), beyond.shape)
+        at, of = (
+            tuple(int(i) for i in np.unravel_index(flat, shape))
+            for flat, shape in ((k, x.shape), (m, out.shape))
+        )
+        return (
+            f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is "
+            f"the derivative of output element {of} by input element {at}: {numerical[k, m]} "
+            f"numerically, {analytical[k, m]} analytically.\n"
+        )
 
 
 # -- derivatives by input: finite differences and tangents
@@ -370,7 +378,7 @@ def _jacobians(
 
 def _differences(p: _Problem, x: Tensor, v: Any, index: tuple[int, ...] | None) -> list[Any]:
     """Central differences of every output, as vectors, for a step of `x` along `v`."""
-    before, point, eps = x.array, values.numbers(x), p.settings.eps
+    before, point, eps = x.array, values.numbers(x), p.eps
     try:
         x.data = values.like(x, point - v * eps)
         below = p.of(*p.inputs)
@@ -431,7 +439,7 @@ def _passes(p: _Problem, out: Tensor, vectors: Iterable[Any]) -> list[Any]:
     for v in vectors:
         grads = grad(out, p.checked, values.like(out, v), retain_graph=True, allow_unused=True)
         for column, g, x in zip(columns, grads, p.checked, strict=True):
-            if g is not None and p.settings.check_grad_dtypes and g.dtype != x.dtype:
+            if g is not None and p.check_grad_dtypes and g.dtype != x.dtype:
                 raise GradcheckError("Gradient has dtype mismatch")
             if g is not None and tuple(g.shape) != tuple(x.shape):
                 raise GradcheckError("Analytical gradient has incorrect size")
@@ -453,13 +461,12 @@ def _random_direction(t: Tensor, source: Random) -> Any:
     return (numbers / np.sqrt((numbers**2).sum() or 1)).reshape(t.shape)
 
 
-def _compare(p: _Problem) -> None:
-    """Raise GradcheckError if derivatives differ from finite differences."""
+def _compare(p: _Problem, backward: bool, forward: bool) -> None:
+    """Raise GradcheckError if gradients, or tangents, differ from finite differences."""
     import numpy as np
 
-    settings = p.settings
     directions: list[list[_Direction]]
-    if settings.fast:
+    if p.fast:
         source = values.random_source()
         real = [_random_direction(x, source) for x in p.checked]
         imaginary = [_random_direction(x, source) if x._elem.complex else None for x in p.checked]
@@ -469,19 +476,19 @@ def _compare(p: _Problem) -> None:
         directions = [_axes(x) for x in p.checked]
         vectors = [list(values.basis(t)) for _, t in p.numbered]
     numerical = [_jacobians(p, x, along) for x, along in zip(p.checked, directions, strict=True)]
-    zero = settings.nondet_tol if settings.fast else 0
+    zero = p.nondet_tol if p.fast else 0
     if not p.numbered and any(
         n is not None and (abs(n) > zero).any() for row in numerical for n in row
     ):
         raise GradcheckError("Numerical gradient for function expected to be zero")
 
-    def compare(i: int, j: int, analytical: Any, forward: bool) -> None:
-        (number, out), x, atol = p.numbered[i], p.checked[j], settings.atol
+    def compare(i: int, j: int, analytical: Any, of_tangents: bool) -> None:
+        (number, out), x, atol = p.numbered[i], p.checked[j], p.atol
         expected, got, projections = numerical[j][number], analytical, None
-        if settings.fast:
+        if p.fast:
             (u, w, _), v = directions[j][0], vectors[i][0]
             expected = (expected @ v.reshape(-1))[0]
-            if forward:
+            if of_tangents:
                 got = (analytical @ v.reshape(-1))[0]
             else:
                 got = u.reshape(-1) @ analytical[:, 0].real
@@ -490,26 +497,26 @@ def _compare(p: _Problem) -> None:
             # Every element may differ by atol, so the projections may differ by the projection of
             # a matrix whose entries are atol.
             atol *= (u.sum() + (0 if w is None else w.sum())) * v.sum()
-        if np.allclose(got, expected, rtol=settings.rtol, atol=atol):
+        if np.allclose(got, expected, rtol=p.rtol, atol=atol):
             return
-        if settings.fast:
+        if p.fast:
             projections = expected.item(), got.item()
             axes = _axes(x)
             expected = _jacobians(p, x, axes)[number]
-            if forward:
+            if of_tangents:
                 got = _jacobians(p, x, axes, True)[number]
             else:
                 got = _passes(p, out, values.basis(out))[j]
-        raise p.mismatch(i, j, expected, got, forward, projections)
+        raise p.mismatch(i, j, expected, got, of_tangents, projections)
 
-    for i, (_, out) in enumerate(p.numbered if settings.backward else ()):
+    for i, (_, out) in enumerate(p.numbered if backward else ()):
         products, again = (_passes(p, out, vectors[i]) for _ in range(2))
         for first, second in zip(products, again, strict=True):
-            if (abs(first - second) > settings.nondet_tol).any():
-                raise GradcheckError(NONDETERMINISTIC.format(settings.nondet_tol))
+            if (abs(first - second) > p.nondet_tol).any():
+                raise GradcheckError(NONDETERMINISTIC.format(p.nondet_tol))
         for j, columns in enumerate(products):
             compare(i, j, columns, False)
-    for j, x in enumerate(p.checked if settings.forward else ()):
+    for j, x in enumerate(p.checked if forward else ()):
         tangents = _jacobians(p, x, directions[j], forward=True)
         for i, (number, _) in enumerate(p.numbered):
             compare(i, j, tangents[number], True)
@@ -530,29 +537,6 @@ SLOWLY = (
 )
 
 
-def _worst(numerical: Any, analytical: Any, x: Tensor, out: Tensor, settings: Settings) -> str:
-    """The entry that differs most, with its place in the input and the output."""
-    import numpy as np
-
-    tolerance = settings.atol + settings.rtol * abs(numerical)
-    beyond = np.nan_to_num(abs(analytical - numerical) - tolerance, nan=np.inf)
-    if not (beyond > 0).any():
-        return (
-            "Fast gradcheck failed but element-wise differences are small. With "
-            "fast_mode=False the check passes.\n"
-        )
-    k, m = np.unravel_index(beyond.argmax(), beyond.shape)
-    at, of = (
-        tuple(int(i) for i in np.unravel_index(flat, shape))
-        for flat, shape in ((k, x.shape), (m, out.shape))
-    )
-    return (
-        f"The worst of the {int((beyond > 0).sum())} entries of {beyond.size} that differ is "
-        f"the derivative of output element {of} by input element {at}: {numerical[k, m]} "
-        f"numerically, {analytical[k, m]} analytically.\n"
-    )
-
-
 # -- further properties of a backward pass
 
 
@@ -561,8 +545,8 @@ def _check_proportional(outputs: Sequence[Tensor], checked: Sequence[Tensor]) ->
 
     The gradients must have the dtype and the device of the inputs.
     """
-    zeros = [values.zeros_like(t) for t in outputs]
-    for g, x in zip(grad(outputs, checked, zeros, allow_unused=True), checked, strict=True):
+    cotangents = [zeros(t, t.shape) for t in outputs]
+    for g, x in zip(grad(outputs, checked, cotangents, allow_unused=True), checked, strict=True):
         if g is None:
             continue
         if not g._elem.library.xp.all(innermost(g) == 0):
@@ -585,42 +569,34 @@ def _check_undefined(func: Function, inputs: Sequence[Any]) -> None:
     def outputs() -> tuple[Any, ...]:
         return values.differentiable(values.outputs_of(func(*inputs)))
 
-    checked = values.checked(inputs)
+    targets: list[Any] = [x._node for x in values.checked(inputs)]
     count = len(outputs())
     for missing in (set(range(count)), *({i} for i in range(count if count > 1 else 0))):
+        roots: dict[Node, Any] = {}
+        grads: dict[Node, Any] = dict.fromkeys(targets)
         try:
-            grads = _undefined(outputs(), checked, missing)
+            for i, t in enumerate(recorded := outputs()):
+                node = t._node
+                if i not in missing:
+                    roots[node] = zeros(t, t.shape)
+                elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
+                    # without a gradient only the rule of a Function runs
+                    roots.setdefault(node)
+            run_pass(list(roots.items()), Pass(recorded[0], False, False, grads))
         except RuntimeError as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads: a Function's "
                 "backward, or a rule of several outputs, receives None for an output without a "
                 "gradient. check_undefined_grad=False leaves this out."
             ) from error
-        if any(g is not None and not g._elem.library.xp.all(innermost(g) == 0) for g in grads):
+        if any(
+            g is not None and not element_of(g).library.xp.all(innermost(g) == 0)
+            for g in grads.values()
+        ):
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are "
                 "undefined or zero. check_undefined_grad=False leaves this out."
             )
-
-
-def _undefined(
-    outputs: Sequence[Tensor], checked: Sequence[Tensor], missing: set[int]
-) -> list[Tensor | None]:
-    """The gradients if those of the `missing` outputs are None and the others are zero.
-
-    The rule of an output without a gradient does not run, except that of a Function.
-    """
-    roots: dict[Node, Any] = {}
-    for i, t in enumerate(outputs):
-        node = t._node
-        assert node is not None
-        if i not in missing:
-            roots[node] = values.zeros_like(t)
-        elif isinstance(node, OutputNode) and isinstance(node.next, CustomNode):
-            roots.setdefault(node)
-    targets: dict[Node, Any] = {x._node: None for x in checked if x._node is not None}
-    run_pass(list(roots.items()), Pass(outputs[0], False, False, targets))
-    return [None if g is None else wrap(g) for g in targets.values()]
 
 
 # -- derivatives for several vectors at once: a batched pass must equal single ones
@@ -657,19 +633,31 @@ def _compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tens
     source = values.random_source()
     for i, out in enumerate(outputs):
 
-        def pulled(v: Any, batched: bool = False, out: Tensor = out) -> Sequence[Any]:
-            grads: Sequence[Any] = grad(
+        def pulled(v: Any, batched: bool, out: Tensor = out) -> list[Any]:
+            grads = grad(
                 out, checked, v, retain_graph=True, allow_unused=True, is_grads_batched=batched
             )
-            return grads
+            return [(g, x.shape) for g, x in zip(grads, checked, strict=True)]
 
-        vectors = [values.random_like(out, source) for _ in range(2)]
-        singles = [pulled(v) for v in vectors]
-        stacked = out._elem.library.xp.stack([v.array for v in vectors])
-        with _explained(_BATCHED_GRADIENTS):
-            batched = pulled(stacked, True)
-        for j, (g, *single) in enumerate(zip(batched, *singles, strict=True)):
-            _compare_batch(i, j, g, single, checked[j].shape, _BATCHED_GRADIENTS)
+        _compare_batch(out, source, pulled, _BATCHED_GRADIENTS, f"output {i} and input {{}}")
+
+
+def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
+    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
+    source = values.random_source()
+    for x in values.checked(inputs):
+
+        def pushed(v: Any, batched: bool, x: Tensor = x) -> list[Any]:
+            if not batched:
+                return [(t, y.shape) for y, t in _push(func, inputs, x, v)]
+            run = Transformation("gradcheck")
+            try:
+                tangents = [t for _, t in _push(func, inputs, x, batch(v, run))]
+                return [(None if t is None else examples(t, run, 2), None) for t in tangents]
+            finally:
+                run.finish()
+
+        _compare_batch(x, source, pushed, _BATCHED_TANGENTS, "output {0} and input {0}")
 
 
 def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
@@ -682,57 +670,44 @@ def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> lis
     )
 
 
-def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
-    """Raise GradcheckError if a batch of tangents gives other results than single tangents."""
-    source = values.random_source()
-    for x in values.checked(inputs):
-        vectors = [values.like(x, values.numbers(values.random_like(x, source))) for _ in range(2)]
-        singles = [_push(func, inputs, x, v) for v in vectors]
-        run = Transformation("gradcheck")
-        try:
-            with _explained(_BATCHED_TANGENTS):
-                stacked = batch(x._elem.library.xp.stack(vectors), run)
-                batched = [
-                    None if t is None else examples(t, run, 2)
-                    for _, t in _push(func, inputs, x, stacked)
-                ]
-        finally:
-            run.finish()
-        for i, (t, *single) in enumerate(zip(batched, *singles, strict=True)):
-            shape, tangents = single[0][0].shape, [s for _, s in single]
-            _compare_batch(i, i, t, tangents, shape, _BATCHED_TANGENTS)
+def _compare_batch(
+    like: Tensor,
+    source: Random,
+    derivatives: Callable[[Any, bool], list[tuple[Any, Any]]],
+    explanation: str,
+    place: str,
+) -> None:
+    """Raise GradcheckError if derivatives along a batch of vectors differ from single ones.
 
+    like         a Tensor of the shape of the vectors, which are drawn from `source`
+    derivatives  takes a vector and False, or a batch of vectors and True. Returns each derivative,
+                 None for zero, with the shape of a single one
+    place        names a derivative, by its number
+    """
+    import numpy as np
 
-@contextmanager
-def _explained(explanation: str) -> Iterator[None]:
+    vectors = [values.random_like(like, source).array for _ in range(2)]
+    singles = [derivatives(v, False) for v in vectors]
     try:
-        yield
+        batched = derivatives(like._elem.library.xp.stack(vectors), True)
     except RuntimeError as error:
         raise GradcheckError(
             f"While computing batched gradients, got: {error}\n\n{explanation}"
         ) from error
-
-
-def _compare_batch(
-    output: int, number: int, batched: Any, singles: list[Any], shape: Any, explanation: str
-) -> None:
-    """Raise if a batch of derivatives differs from single ones; None stands for zeros."""
-    import numpy as np
-
-    if batched is None and all(s is None for s in singles):
-        return
-    zeros = np.zeros(tuple(shape))
-    expected = np.stack([zeros if s is None else values.numbers(s) for s in singles])
-    got = np.zeros_like(expected) if batched is None else values.numbers(batched)
-    if not np.allclose(got, expected):
-        raise GradcheckError(
-            f"For output {output} and input {number}:\n"
-            "\n"
-            f"{explanation}\n"
-            "\n"
-            "Got:\n"
-            f"{got!r}\n"
-            "\n"
-            "Expected:\n"
-            f"{expected!r}"
+    for i, ((derivative, _), *single) in enumerate(zip(batched, *singles, strict=True)):
+        expected = np.stack(
+            [np.zeros(shape) if t is None else values.numbers(t) for t, shape in single]
         )
+        got = np.zeros_like(expected) if derivative is None else values.numbers(derivative)
+        if not np.allclose(got, expected):
+            raise GradcheckError(
+                f"For {place.format(i)}:\n"
+                "\n"
+                f"{explanation}\n"
+                "\n"
+                "Got:\n"
+                f"{got!r}\n"
+                "\n"
+                "Expected:\n"
+                f"{expected!r}"
+            )

@@ -16,7 +16,7 @@ from .. import tree
 from ..core.element import is_array
 from ..core.level import Layer, Transformation, outside, own_switch
 from ..core.tensor import Tensor, element_of, strip, wrap
-from ..dispatch.conform import conform_gradient
+from ..dispatch.conform import conform_gradient, is_larger
 from ..errors import BatchingError, GradientError
 from ..layers.batched import Batched, batch, examples, repeated
 from ..layers.transforming import namespace
@@ -161,8 +161,8 @@ class Vmapped(Definition):
     asked          whether there is an outer level, which needs what the user's forward sets on its
                    ctx
     arguments      per argument its shape; None for an argument that is not an array
-    flags          per attribute that forward has set on its ctx: of each value in it, whether it
-                   is a batch
+    flags          per attribute of FunctionCtx that forward has set, and for "kept", which has all
+                   others: of each value in it, whether it is a batch
     called         the ctx of the user's forward, its arguments and its results, until the
                    application is complete
     """
@@ -206,16 +206,14 @@ class Vmapped(Definition):
             results.append(repeated(x, self.size) if is_array(x) and value is x else value)
         if user.non_differentiable:
             user.non_differentiable = [x for x in user.non_differentiable if id(x) in values]
-        self.flags = {}
+        # the user's attributes may have the names of attributes of ctx itself
+        attributes: dict[str, Any] = {"kept": {}}
         for name, attribute in vars(user).items():
-            flags = self.flags[name] = []
-            lower = partial(_lowered, run, values, flags)
-            # the user's attribute may have the name of an attribute of ctx itself
-            setattr(
-                ctx,
-                name if hasattr(FunctionCtx, name) else f"kept_{name}",
-                mapped(lower, attribute),
-            )
+            (attributes if hasattr(FunctionCtx, name) else attributes["kept"])[name] = attribute
+        self.flags = {}
+        for name, attribute in attributes.items():
+            lower = partial(_lowered, run, values, self.flags.setdefault(name, []))
+            setattr(ctx, name, mapped(lower, attribute))
         return arranged(output, results)
 
     def backward(self, ctx: Any, *grads: Any) -> Any:
@@ -263,9 +261,7 @@ class Vmapped(Definition):
         def called() -> T:
             run.grad_mode.set(mode)
             user = Ctx(ctx.needs_input_grad, ctx)
-            for name, flags in self.flags.items():
-                if not hasattr(FunctionCtx, name):
-                    setattr(user, name, _batched(run, flags, getattr(ctx, f"kept_{name}")))
+            vars(user).update(_batched(run, self.flags["kept"], ctx.kept))
             user.materialize_grads = ctx.materialize_grads
             user._level = ctx._level
             user._saved = lambda: _batched(
@@ -285,11 +281,7 @@ class Vmapped(Definition):
         if shape is None:
             return g
         library, dims = element_of(g).library, tuple(g.shape)
-        if (
-            dims != shape
-            and len(dims) >= len(shape)
-            and all(n in (1, m) for n, m in zip(reversed(shape), reversed(dims), strict=False))
-        ):
+        if dims != shape and is_larger(dims, shape):
             g = g if isinstance(g, Layer) else wrap(g)
             g = conform_gradient(library.bound, g, shape, element_of(g).dtype)
         if mine:

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from ..core.element import is_array
-from ..core.level import BASE, Guest, Layer, outside
+from ..core.level import BASE, Guest, Layer
 from ..core.tensor import element_of, strip, wrap
 from ..errors import GradientError
 from ..layers.dual import Dual
+from ..layers.transforming import zeros_like
 from .definition import Applied, no_setup
 from .kept import Ctx, computed_in, each, lowered, movers, refusing
 from .node import given_back
@@ -92,12 +93,11 @@ def require_setup(cls: Any) -> None:
 
 def _tangent(x: Any, t: Any, ctx: Ctx) -> Any:
     """The tangent of an argument `x` as jvp gets it."""
-    if t is not None:
-        return t if isinstance(t, Layer) else wrap(t)
-    if not is_array(x) or not ctx.materialize_grads or not element_of(x).floating:
-        return None
-    with outside():
-        return element_of(x).library.bound.zeros_like(x)
+    if t is None:
+        if not is_array(x) or not ctx.materialize_grads or not element_of(x).floating:
+            return None
+        t = zeros_like(x)
+    return t if isinstance(t, Layer) else wrap(t)
 
 
 def _checked(name: str, i: int, x: Any, t: Any, top: Dual) -> Any:

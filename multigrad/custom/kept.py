@@ -14,7 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -264,7 +264,7 @@ class ErrorNode(Node):
 
 
 class Mover(NamedTuple):
-    """An inner level that differentiates, too.
+    """A level that differentiates.
 
     It has the class and transformation of the layers, and for Tensors the nodes of the inputs.
     """
@@ -303,28 +303,27 @@ def movers(inputs: Sequence[Any], below: int) -> list[Mover]:
 def refusing(x: Any, levels: Sequence[Mover], name: str) -> Any:
     """A value computed from the inputs of the Function `name`, with a history that raises.
 
-    It raises at these levels.
+    It raises at these levels, innermost first.
     """
-    if not levels:
-        return x
-    *below, highest = levels
+    for mover in levels:
+        x = _refusing_at(mover, x, TWICE.format(name))
+    return x
+
+
+def _refusing_at(mover: Mover, x: Any, message: str) -> Any:
     own = x._level if isinstance(x, Layer) else 0
-    inner = below if own <= highest.level else levels
-    if own < highest.level:
-        value = refusing(x, inner, name)
-    elif not isinstance(x, Tensor):
-        return x._mapped(lambda part: refusing(part, inner, name)) if inner else x
-    elif x._history is not None:
-        return x
-    else:
-        value = refusing(x._array, inner, name)
-        if own > highest.level:  # a value made where another transformation runs
-            return wrap_at(x, value)
-    message = TWICE.format(name)
-    if issubclass(highest.kind, Tensor):
-        value = wrap_in(highest.run, highest.level, value)
-        return with_error(value, highest.nodes, message)
-    return highest.kind._refusing(value, message, highest.run, highest.level)  # type: ignore[attr-defined]
+    if own >= mover.level:
+        if not isinstance(x, Tensor):
+            further_in = partial(_refusing_at, mover, message=message)
+            return x if own == mover.level else x._mapped(further_in)
+        if x._history is not None:
+            return x
+        if own > mover.level:  # a value made where another transformation runs
+            return wrap_at(x, _refusing_at(mover, x._array, message))
+        x = x._array
+    if issubclass(mover.kind, Tensor):
+        return with_error(wrap_in(mover.run, mover.level, x), mover.nodes, message)
+    return mover.kind._refusing(x, message, mover.run, mover.level)  # type: ignore[attr-defined]
 
 
 def with_error(t: Tensor, parents: Sequence[Node], message: str) -> Tensor:

@@ -1,11 +1,8 @@
 """The ctx of one level, which users see as its node: the attributes of forward, and backward.
 
-- Raw arrays of a known library may be used beside Tensors. A raw array that is an argument reaches
-  forward unchanged, as a constant; one that forward or backward returns, or that is saved, is
-  wrapped.
-- If several levels want a gradient (a transformation over Tensors that require grad, or inside
-  another one), forward runs once, on the innermost values. Each level has its own ctx, with the
-  same attributes and its own saved Tensors.
+If several levels want a gradient (a transformation over Tensors that require grad, or inside
+another one), forward runs once, on the innermost values. Each level has its own ctx, with the same
+attributes and its own saved Tensors.
 """
 
 from __future__ import annotations
@@ -24,8 +21,8 @@ from ..core.graph import CustomNode, Node, NodeHooks, RemovableHandle
 from ..core.level import BASE, Layer, Switch, Transformation, as_guest
 from ..core.passes import Pass, current
 from ..core.pullback import Pullback
-from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap, wrap_at, wrap_in, wrap_new
-from ..dispatch.conform import conform_gradient
+from ..core.tensor import Tensor, alias, element_of, peeled, strip, wrap_at, wrap_in, wrap_new
+from ..dispatch.conform import conform_gradient, is_larger
 from ..dispatch.general import itself, recording_at, wrap_like
 from ..errors import GradientError, kind, program
 from ..memory import old_values, saved, views
@@ -375,16 +372,15 @@ class BackwardCFunction(FunctionCtx):
         records = current.get() is not None and (
             grad_mode.recording() if self._run is None else self._run.records(self._level)
         )
-        if not records and not self._movers:
+        levels = self._movers
+        if records:
+            levels = [*levels, kept.Mover(self._level, Tensor, self._run, [*self._next])]
+        if not levels:
             return x
         x._check()
-        own = isinstance(x, Tensor) and x._level == self._level
-        name = self._rule.__name__
-        value = kept.refusing(x._array if own else x, self._movers, name)
-        if not records and not own:
-            return value
-        t = wrap(strip(value)) if self._run is None else wrap_in(self._run, self._level, value)
-        return kept.with_error(t, self._next, kept.TWICE.format(name)) if records else t
+        if isinstance(x, Tensor) and x._level == self._level:
+            x = wrap_at(x, x._array)  # the user may have made it a leaf since
+        return kept.refusing(x, levels, self._rule.__name__)
 
     def _called(self, grads: Sequence[Any]) -> Any:
         """Call the user's backward, with the noted arrays among the attributes replaced.
@@ -579,9 +575,7 @@ class BackwardCFunction(FunctionCtx):
                     f"Function {type(self).__name__} returned a complex gradient at index "
                     f"{number} for a real input. Return its real part."
                 )
-            if len(dims) < len(shape) or any(
-                n != 1 and n != m for n, m in zip(reversed(shape), reversed(dims), strict=False)
-            ):
+            if not is_larger(dims, shape):
                 raise GradientError(
                     f"Function {type(self).__name__} returned an invalid gradient at index "
                     f"{number} - got {list(dims)} but expected shape compatible with "

@@ -20,7 +20,7 @@ from .. import tree
 from ..core import grad_mode
 from ..core.element import is_array
 from ..core.level import BASE, Layer, Transformation, own_switch
-from ..core.tensor import Tensor, element_of, wrap
+from ..core.tensor import Tensor, detached, element_of, wrap
 from ..dispatch.general import recording_at
 from ..errors import GradientError
 from ..layers.transforming import Listed, derivative, jvp, namespace, vjp, within, zeros_like
@@ -74,10 +74,7 @@ class RuleDefinition(Definition):
         self.linked = any(map(_linked, layers))
         if not self.linked:
             return
-        self.like = [
-            Described(element_of(x), tuple(x.shape), None) if is_array(x) else None
-            for x in self.leaves
-        ]
+        self.like = [described(x) if is_array(x) else None for x in self.leaves]
         self.constants = [None if is_array(x) else x for x in self.leaves]
         self.top = max(layer._level for layer in layers)
         self.wanted = any(map(_moves, layers))
@@ -86,15 +83,10 @@ class RuleDefinition(Definition):
         self.modes = [(mode, mode.get()) for mode in modes]
         self.computed = []
 
-    def primals(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """The differentiated arguments, made from their leaves as an operation gets them."""
-        arguments: tuple[Any, ...] = tree.built(self.structure, arrays)
-        return arguments
-
     def args(self, leaves: Sequence[Any]) -> list[Any]:
-        """All arguments."""
+        """All arguments, with these leaves of the differentiated ones."""
         args = list(self.arguments)
-        for i, x in zip(self.places, self.primals(leaves), strict=True):
+        for i, x in zip(self.places, tree.built(self.structure, leaves), strict=True):
             args[i] = x
         return args
 
@@ -105,6 +97,10 @@ class RuleDefinition(Definition):
             x if like is None else next(it)
             for x, like in zip(self.constants, self.like, strict=True)
         ]
+
+    def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
+        inputs = list(map(detached, leaves))
+        return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
 
     def call(self, function: Function, leaves: Sequence[Any]) -> Any:
         """Call the function on values without a history.
@@ -175,9 +171,9 @@ class VjpDefinition(RuleDefinition):
 
     def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
         ctx.materialize_grads = False
-        inputs = _constants(leaves)
         if not self.wanted:
-            return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
+            return super().forward(ctx, *leaves)
+        inputs = list(map(detached, leaves))
         pair = self.call(self.rule.fwd, inputs)
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(
@@ -298,9 +294,8 @@ class JvpDefinition(RuleDefinition):
     """A call of a custom_jvp."""
 
     def forward(self, ctx: Any, *leaves: Any) -> tuple[Any, ...]:
-        inputs = _constants(leaves)
         ctx.to_save = ctx.saved_for_forward = [x for x in leaves if is_array(x)]
-        return tuple(_own(self.returned(self.call(self.rule.fun, inputs)), inputs, leaves))
+        return super().forward(ctx, *leaves)
 
     def backward(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
         args = self.filled(ctx.saved_tensors)
@@ -321,7 +316,8 @@ class JvpDefinition(RuleDefinition):
             zeros_like(x) if t is None and like is not None and like.elem.floating else t
             for x, t, like in zip(args, tangents, self.like, strict=True)
         ]
-        pair = rule.jvp(*self.fixed, self.primals(args), self.primals(full))
+        primals, moved = (tree.built(self.structure, leaves) for leaves in (args, full))
+        pair = rule.jvp(*self.fixed, primals, moved)
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(
                 f"{rule.name}: the jvp must return a tuple (output, tangent), but it returned "
@@ -372,10 +368,6 @@ def _vjp(
 def _fresh(last_first: list[Any]) -> list[Any]:
     """Derivatives, in their order, on memory that nothing else shares."""
     return [derivative(last_first, None, False) for _ in range(len(last_first))]
-
-
-def _constants(leaves: Sequence[Any]) -> list[Any]:
-    return [x.detach() if isinstance(x, Layer) else x for x in leaves]  # type: ignore[attr-defined]
 
 
 def _linked(layer: Layer) -> bool:

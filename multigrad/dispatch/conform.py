@@ -5,6 +5,7 @@ The results are gradients of arguments and tangents of results. A wrong shape ra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.tensor import element_of
@@ -37,9 +38,7 @@ def conform_gradient(
             f"shape of its argument, {shape}"
         ) from None
     if found != shape:
-        larger = len(found) >= len(shape) and all(
-            n == 1 or _same(n, m) for n, m in zip(reversed(shape), reversed(found))
-        )
+        larger = is_larger(found, shape)
         if not larger or (
             of is not None and not _is_broadcast(*of, tuple(found), shape, cotangent)
         ):
@@ -150,6 +149,13 @@ def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
+
+
+def is_larger(found: Sequence[Any], shape: Sequence[Any]) -> bool:
+    """Whether an array of `shape` could be broadcast to the shape `found`."""
+    return len(found) >= len(shape) and all(
+        n == 1 or _same(n, m) for n, m in zip(reversed(shape), reversed(found))
+    )
 
 
 def _same(n: Any, m: Any) -> bool:

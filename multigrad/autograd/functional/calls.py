@@ -159,16 +159,16 @@ OF_GRADIENT = (
 )
 
 CONSTANT = (
-    "The {what} of the user-provided function is independent of input {i}. This is not "
+    "The {} of the user-provided function is independent of input {}. This is not "
     "allowed in strict mode when create_graph=True."
 )
 
 
-def require(tensors: Grads, message: str) -> None:
-    """Strict mode: raise if one of these is missing or does not require grad."""
+def require(tensors: Grads, constant: str, missing: str = INDEPENDENT) -> None:
+    """Strict mode: raise if one of these is missing or, unless `constant` is "", is a constant."""
     for i, t in enumerate(tensors):
-        if t is None or not t.requires_grad:
-            raise GradientError((INDEPENDENT if t is None else message).format(i))
+        if t is None or (constant and not t.requires_grad):
+            raise GradientError((missing if t is None else constant).format(i))
 
 
 def fill(
@@ -179,14 +179,9 @@ def fill(
     In strict mode None raises the error `missing`, and so does a constant `what` that should be
     differentiable.
     """
-    filled = []
-    for i, (g, t) in enumerate(zip(grads, like, strict=True)):
-        if strict and g is None:
-            raise GradientError(missing.format(i))
-        if strict and create_graph and g is not None and not g.requires_grad:
-            raise GradientError(CONSTANT.format(what=what, i=i))
-        filled.append(zero_tensor(t) if g is None else g)
-    return tuple(filled)
+    if strict:
+        require(grads, CONSTANT.format(what, "{}") if create_graph else "", missing)
+    return tuple(zero_tensor(t) if g is None else g for g, t in zip(grads, like, strict=True))
 
 
 # -- differentiation

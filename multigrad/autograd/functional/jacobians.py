@@ -62,18 +62,16 @@ def jacobian(
                 "are not supported together. Please either set `strict=False` or "
                 "`vectorize=False`."
             )
-        if vectorize:
-            stacked = _by_batch(outputs, inputs, create_graph)
-        else:
-            stacked = (
-                _by_rows(i, out, inputs, create_graph, strict)
-                for i, out in enumerate(outputs)
-                if _differentiated(out)
-            )
+        batched = _by_batch(outputs, inputs, create_graph) if vectorize else None
         rows = []
-        for out in outputs:
+        for i, out in enumerate(outputs):
             shapes = [(*out.shape, *t.shape) for t in inputs]
-            grads = next(stacked) if _differentiated(out) else (None,) * len(inputs)
+            if not _differentiated(out):
+                grads: Grads = (None,) * len(inputs)
+            elif batched is None:
+                grads = _by_rows(i, out, inputs, create_graph, strict)
+            else:
+                grads = next(batched)
             row = tuple(
                 calls.zero_tensor(t, shape)
                 if g is None
