@@ -49,10 +49,9 @@ from .dispatch import codegen
 from .dispatch.general import (
     candidates,
     general,
-    named,
     plain_scalars,
+    regrouped,
     run_raw,
-    same_structure,
     with_dtype,
 )
 from .errors import GradientError, LeakError
@@ -455,7 +454,7 @@ class Layer(ValueLayer):
             )
         outs = [_result(x, op, kind, transform, own) for x in (out if several else (out,))]
         tie(op, values, outs, top)
-        return named(op, same_structure(out, outs)) if several else outs[0]
+        return regrouped(op, out, outs)
 
     @staticmethod
     def _apply_custom(application: Any, values: Sequence[Any], top: Any) -> Any:

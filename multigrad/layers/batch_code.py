@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from ..core.element import SCALARS, Library
 from ..core.level import Layer, outside
 from ..core.tensor import lifted, strip
-from ..dispatch import writer
 from ..dispatch.general import same_structure
 from ..dispatch.generated import tuple_text
 from ..dispatch.signature import Operand
@@ -21,19 +20,13 @@ from ..registry import behind_batch
 # ----- Functions that runners call -----
 
 
-def namespace(x: Any, library: Library) -> Any:
-    """The namespace for computing with `x`."""
-    return library.bound if isinstance(x, Layer) else library.xp
-
-
 def raised(x: Any, library: Library, ndim: int) -> Any:
     """A batch with axes of length 1 after its first, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
-    return (
-        namespace(x, library).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
-        if missing
-        else x
-    )
+    if not missing:
+        return x
+    xp = library.bound if isinstance(x, Layer) else library.xp
+    return xp.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
 
 
 def leading(xp: Any, x: Any, layered: bool) -> Any:
@@ -221,9 +214,3 @@ def _no_view(pad: str) -> Lines:
     yield f"{pad}_result._cell = []"
     yield f"{pad}_result._view = None"
     yield f"{pad}return _result"
-
-
-def register(cls: Any) -> None:
-    """Use this writer for `cls`, the class of batches."""
-    BatchWriter.common |= {"_Batched": cls, "_made": cls._made}
-    writer.write_by(BatchWriter, cls)

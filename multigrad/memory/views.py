@@ -415,7 +415,7 @@ def record(
             op,
             needs,
             (owner._array, array, own),
-            (old, node, None),
+            (old, node),
             (owner._cell, cell, None),
             owner._array,
             [owner],
@@ -480,13 +480,13 @@ def record_view(t: Any) -> None:
         t._node = None
         return
     old = t._node
-    inner, rest = (base._array, *args), (None,) * len(args)
+    nodes = (base._node, *(None,) * (len(op.arrays) - 1))
     dispatch.attach(
         op,
-        dispatch.needs_of(op, (base._node, *rest)),
-        inner,
-        (base._node, *rest),
-        (base._cell, *rest),
+        dispatch.needs_of(nodes),
+        (base._array, *args),
+        nodes,
+        (base._cell, *(None,) * len(args)),
         t._array,
         [t],
     )
