@@ -278,6 +278,11 @@ class Transformation:
     def noted(self, what: str) -> None:
         """Handle a call inside of it that is not an operation."""
 
+    def records(self, level: int) -> bool:
+        """Whether a level of this transformation records now."""
+        mode = gate.get()
+        return mode is True or self.records_in(mode, level)
+
     def records_in(self, mode: Mode, level: int) -> bool:
         """Whether a level of this transformation records in that mode."""
         off = mode.off

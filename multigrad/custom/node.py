@@ -373,8 +373,9 @@ class BackwardCFunction(FunctionCtx):
 
         A second derivative that depends on it raises.
         """
-        gate = observe.gate.get()
-        records = current.get() is not None and (gate is True or gate.at(self._run, self._level))
+        records = current.get() is not None and (
+            grad_mode.recording() if self._run is None else self._run.records(self._level)
+        )
         if not records and not self._movers:
             return x
         x._check()

@@ -43,7 +43,7 @@ from ..core.tensor import (
 )
 from ..registry import Op, per_operation
 from . import settings
-from .codegen import call, is_flat, leaves, of_arrays, positions, raw_function, recorder
+from .codegen import call, is_flat, of_arrays, positions, raw_function, recorder
 from .pullbacks import pullback
 
 
@@ -576,7 +576,7 @@ def fill(
     """Give a node its rule, what it saves, and its parents. The arguments are those of `attach`."""
     if op.outputs == ():
         first = tensors[0]
-        outs = (first._cell,)
+        outs: tuple[Any, ...] = (first._cell,)
     else:
         first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
         outs = tuple([t._cell if isinstance(t, Tensor) else None for t in tensors])
@@ -591,8 +591,10 @@ def fill(
 
 def needs_of(nodes: Sequence[Any]) -> Any:
     """Whether each array argument wants a gradient, that is, has a node. None if none does."""
-    needs = tuple(for_each(lambda n: n is not None, nodes))
-    return needs if any(leaves(needs)) else None
+    needs = tuple(
+        [tuple([n is not None for n in x]) if type(x) is tuple else x is not None for x in nodes]
+    )
+    return needs if True in needs or any(type(n) is tuple and True in n for n in needs) else None
 
 
 def wrap_like(top: Tensor, x: Any, base: Any = None, step: Step = WHOLE) -> Tensor:

@@ -27,7 +27,7 @@ from ..registry import Op, Rule
 from ..tracebacks import shown
 from . import generated
 from .codegen import constant_like, is_flat, positions, raw_function
-from .general import fill, general, record, shows
+from .general import fill, general, needs_of, record, shows
 from .generated import call_text, tuple_text
 from .names import Texts, compute_while_recording, metadata
 from .pullbacks import conforms, pullback
@@ -85,7 +85,6 @@ class Writer:
     }
     """Objects that the texts of all runners refer to by the same names."""
     part: ClassVar[str] = ""
-    plain: bool
     parted: Sequence[Operand] = ()
 
     def __init__(
@@ -124,6 +123,7 @@ class Writer:
         self.based = self.elem.run is None
         self.deep = any(p.layer for p in (*self.all, *self.keyed))
         self.view = self._view()
+        self.plain = op.outputs == () and type(result) is type(top)
 
     # ----- Operands -----
 
@@ -369,7 +369,8 @@ class Writer:
 
     def surprises(self) -> Lines:
         """The tests for results that only `generally` wraps."""
-        raise NotImplementedError
+        library = "_kinds.get(_type(_ans)) is not _library"
+        yield "_type(_ans) not in _fresh" if self.deep else library
 
     def wrapped(self) -> Lines:
         """Wrap a result that is like the first one."""
@@ -385,9 +386,7 @@ class Writer:
         if op.view == "layout":
             copy = self.arguments.get("copy")
             return "layout" if copy is None else False if copy is True else "ask"
-        if not callable(op.view):
-            return op.view if op.view in (True, False) else "ask"
-        if set(list(op.roles)[1:]) <= DECIDED:
+        if not callable(op.view) or set(list(op.roles)[1:]) <= DECIDED:
             shown = shows(op, tuple(self.arguments.values()))
             return shown if shown in (True, False) else "ask"
         if any(p.array for p in self.keyed):  # indexing with arrays makes a copy
@@ -472,6 +471,7 @@ class TensorWriter(Writer):
         "_tick": tick,
         "_mark": mark,
         "_fill": fill,
+        "_needs_of": needs_of,
         "_record": record,
         "_residual": compute_while_recording,
         "_constant": constant_like,
@@ -636,10 +636,8 @@ class TensorWriter(Writer):
         ours = self.ours and (
             type(function) is not FunctionType or function.__module__.startswith("multigrad.")
         )
-        if self.deep:
-            yield "_type(_ans) not in _fresh"
-        elif not ours:
-            yield "_kinds.get(_type(_ans)) is not _library"
+        if self.deep or not ours:
+            yield from super().surprises()
         if self.view == "layout":
             yield f"not {self.name(library.is_c_contiguous)}(_xp, {self.main.value})"
             if not library.mutable:
@@ -715,19 +713,12 @@ class TensorWriter(Writer):
             return "_cell"
         return "None" if operand is None else operand.cell
 
-    def needs_text(self, p: Operand) -> str:
-        """The text of whether a gradient is wanted for a parameter."""
-        if p.status == "many":
-            return f"_tuple([_each is not None for _each in {self.part_text(p)}])"
-        if p.status == "list":
-            return tuple_text(map(self.needs_text, p.parts))
-        return f"{self.part_of(p)} is not None" if p in self.parted else "False"
-
     def any_pattern(self, pad: str) -> Lines:
         """Fill in the node for the gradients that are wanted now."""
         values, nodes, cells = self.apart()
-        needs = tuple_text(map(self.needs_text, self.operands.values()))
-        yield f"{pad}_fill(_node, _op, {needs}, {values}, {nodes}, {cells}, _ans, (_result,))"
+        yield f"{pad}_nodes = {nodes}"
+        needs = "_needs_of(_nodes)"
+        yield f"{pad}_fill(_node, _op, {needs}, {values}, _nodes, {cells}, _ans, (_result,))"
 
 
 writers: dict[Any, type[Writer]] = {None: TensorWriter}
@@ -739,6 +730,6 @@ def write_by(writer: type[Writer], cls: type, **names: Any) -> None:
 
     names  the objects that its texts refer to besides, as `_name`
     """
-    writer.common |= {f"_{name}": x for name, x in names.items()}
+    writer.common = writer.common | {f"_{name}": x for name, x in names.items()}
     key_by_kind(cls)
     writers[cls] = writer

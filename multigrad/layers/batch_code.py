@@ -71,7 +71,6 @@ class BatchWriter(Writer):
             or (kind == "axis" and not axes)
         ):
             raise Unwritten
-        self.plain = op.outputs == () and type(self.result) is self.common["_Batched"]
         self.shift: dict[str, str] = {}
         self.axis = "axis" if "axis" in op.roles else "axes"
 
@@ -179,10 +178,6 @@ class BatchWriter(Writer):
 
     def generally(self) -> str:
         return f"_made(_op, {tuple_text(self.op.roles)}, _ans, {self.first(self.main)})"
-
-    def surprises(self) -> Lines:
-        library = "_kinds.get(_type(_ans)) is not _library"
-        yield "_type(_ans) not in _fresh" if self.deep else library
 
     def wrapped(self) -> Lines:
         """Wrap the result, as a view if it is one."""

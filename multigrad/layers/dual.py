@@ -71,9 +71,7 @@ class Dual(ValueLayer):
         return Dual._make(x, None, self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Dual:
-        if stop:
-            return self._constant(detached(self._array))
-        return Dual._make(self._array, self._tangent, self._run, self._level)
+        return self._constant(detached(self._array)) if stop else self._mapped(lambda x: x)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Dual:
         return Dual._make(

@@ -60,7 +60,6 @@ class DualWriter(Writer):
             raise Unwritten
         self.parted = [p for p in self.all if p.status == "own" and p.elem.floating]
         self.xp = "_bound" if self.high else "_xp"
-        self.plain = op.outputs == () and type(self.result) is self.common["_Dual"]
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
 
     def guard(self, p: Operand) -> Lines:
