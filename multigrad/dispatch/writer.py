@@ -27,7 +27,7 @@ from ..registry import Op, Rule
 from ..tracebacks import shown
 from . import generated
 from .codegen import constant_like, is_flat, positions, raw_function
-from .general import fill, general, needs_of, record, shows
+from .general import fill, general, record, shows
 from .generated import call_text, tuple_text
 from .names import Texts, compute_while_recording, metadata
 from .pullbacks import conforms, pullback
@@ -471,7 +471,6 @@ class TensorWriter(Writer):
         "_tick": tick,
         "_mark": mark,
         "_fill": fill,
-        "_needs_of": needs_of,
         "_record": record,
         "_residual": compute_while_recording,
         "_constant": constant_like,
@@ -713,12 +712,19 @@ class TensorWriter(Writer):
             return "_cell"
         return "None" if operand is None else operand.cell
 
+    def needs_text(self, p: Operand) -> str:
+        """The text of whether a gradient is wanted for a parameter."""
+        if p.status == "many":
+            return f"_tuple([_each is not None for _each in {self.part_text(p)}])"
+        if p.status == "list":
+            return tuple_text(map(self.needs_text, p.parts))
+        return f"{self.part_of(p)} is not None" if p in self.parted else "False"
+
     def any_pattern(self, pad: str) -> Lines:
         """Fill in the node for the gradients that are wanted now."""
         values, nodes, cells = self.apart()
-        yield f"{pad}_nodes = {nodes}"
-        needs = "_needs_of(_nodes)"
-        yield f"{pad}_fill(_node, _op, {needs}, {values}, _nodes, {cells}, _ans, (_result,))"
+        needs = tuple_text(map(self.needs_text, self.operands.values()))
+        yield f"{pad}_fill(_node, _op, {needs}, {values}, {nodes}, {cells}, _ans, (_result,))"
 
 
 writers: dict[Any, type[Writer]] = {None: TensorWriter}

@@ -192,12 +192,11 @@ class DualWriter(Writer):
             else:
                 yield f"{inner}_tangent = _term if _tangent is None else _tangent + _term"
         tests = ["_tangent.dtype != _ans.dtype"] * (other or not self.ours)
-        if self.several or not self.ours:
+        if len(self.arrays) > 1 or not self.ours:
             part = ""
             if self.ours and len(moving) == len(self.arrays):
                 part = " or ".join(f"{self.part_of(self.operands[n])} is None" for n in moving)
-            if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
-                tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
+            tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
         if tests:
             yield f"{pad}if {' or '.join(tests)}:"
             yield f"{pad}    _tangent = _conform({self.xp}, _tangent, _ans, _op, True)"
