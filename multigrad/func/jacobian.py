@@ -180,7 +180,7 @@ class _Jacobian:
         """Compute it by rows; unless `always`, by columns if there are fewer columns."""
         run = Transformation(self.name)
         args = [
-            tree.replaced(lambda x: input_of(x, run, self.name), a) if i in self.chosen else a
+            tree.replaced(lambda x: input_of(x, run), a) if i in self.chosen else a
             for i, a in enumerate(self.args)
         ]
         # before the call, since the function may change its containers

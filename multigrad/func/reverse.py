@@ -106,9 +106,7 @@ def _differentiated(
         chosen = _chosen(numbers, len(args), "grad")
         raw = not (tree.has_layer(args) or (kwargs and tree.has_layer(kwargs)))
         run = Transformation("grad")
-        by_position = {
-            i: tree.replaced(lambda x: input_of(x, run, "grad"), args[i]) for i in chosen
-        }
+        by_position = {i: tree.replaced(lambda x: input_of(x, run), args[i]) for i in chosen}
         # before the call, since the function may change its containers
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]
         inputs = [by_position.get(i) for i in range(len(args))]

@@ -33,7 +33,7 @@ def vjp(
     Returns its results, and a function that takes their cotangents and returns the gradients of
     `values`, the last one first. Only outputs that depend on `values` need a cotangent.
     """
-    inputs = [input_of(x, run, run.name) for x in values]
+    inputs = [input_of(x, run) for x in values]
     outs = list(run.call(function, inputs))
 
     def pullback(cotangents: Sequence[Any]) -> list[Any]:
@@ -121,8 +121,8 @@ def checked_input(x: Any, name: str) -> Any:
     return x._frozen() if isinstance(x, Layer) else x
 
 
-def input_of(x: Any, run: Transformation, name: str) -> Tensor:
-    t = wrap_in(run, run.own_level, checked_input(x, name))
+def input_of(x: Any, run: Transformation) -> Tensor:
+    t = wrap_in(run, run.own_level, checked_input(x, run.name))
     run.inputs.append(t._become_leaf())
     return t
 
