@@ -12,19 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from .core.element import DTYPES, Library
-from .core.level import running
+from .core.level import alive
 
-KINDS = {
-    "bool": ("bool",),
-    "signed integer": ("int8", "int16", "int32", "int64"),
-    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
-    "real floating": ("float32", "float64"),
-    "complex floating": ("complex64", "complex128"),
-}
-UNIONS = {
-    "integral": ("signed integer", "unsigned integer"),
-    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
-}
+KINDS = (
+    *("bool", "signed integer", "unsigned integer", "real floating", "complex floating"),
+    *("integral", "numeric"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +114,8 @@ class Info:
             ("data-dependent shapes", "data_dependent"),
         ):
             ours[name] = lack not in lacks and bool(ours.get(name, True))
-        run = running()
-        while run is not None:
-            if run.name == "vmap":
-                return ours | {"boolean indexing": False, "data-dependent shapes": False}
-            run = run.outer
+        if any(run.name == "vmap" for run in alive()):
+            ours |= {"boolean indexing": False, "data-dependent shapes": False}
         return ours
 
     def default_device(self) -> Any:
@@ -156,26 +146,24 @@ class Info:
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, Any]:
         """The dtypes of the standard by name, of one kind, of a tuple of kinds, or all."""
+        kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        for k in kinds:
+            if k not in KINDS:
+                raise ValueError(
+                    f"unknown kind of dtypes {k!r}; the kinds of the standard are "
+                    f"{', '.join(KINDS)}"
+                )
+        library = self._library
         if self._inspection is not None:
             there = self._inspection.dtypes(device=device)
         else:
-            there = {name: getattr(self._library.backend.namespace, name, None) for name in DTYPES}
-        wanted = DTYPES if kind is None else names_of(kind)
+            there = {name: getattr(library.backend.namespace, name, None) for name in DTYPES}
         return {
-            name: there[name] for name in DTYPES if name in wanted and there.get(name) is not None
+            name: there[name]
+            for name in DTYPES
+            if there.get(name) is not None
+            and (kind is None or library.xp.isdtype(there[name], kinds))
         }
 
     def __repr__(self) -> str:
         return f"<inspection of the namespace of {self._library.name!r}>"
-
-
-def names_of(kind: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The names of the dtypes of one kind of the standard, or of several kinds."""
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    for k in kinds:
-        if k not in KINDS and k not in UNIONS:
-            raise ValueError(
-                f"unknown kind of dtypes {k!r}; the kinds of the standard are "
-                f"{', '.join((*KINDS, *UNIONS))}"
-            )
-    return tuple(name for k in kinds for one in UNIONS.get(k, (k,)) for name in KINDS[one])

@@ -1,6 +1,6 @@
 """The functions about multigrad's own array objects that backends need.
 
-The engine, which is above the backends, provides them (dispatch/creation.py).
+The engine, which is above the backends, provides them (dispatch/creation.py, layers/batched.py).
 """
 
 from __future__ import annotations

@@ -148,10 +148,16 @@ class Comparison:
         self.operands: dict[int, Any] = {}
         self.met: set[tuple[int, int]] = set()
         self.cells: dict[int, Any] = {}
-        for x in _consists_of(operands):
-            self.operands[id(x)] = x
-            if isinstance(x, Layer):
+        parts = list(operands)
+        for x in parts:  # which grows
+            if isinstance(x, tuple | list):
+                parts += x
+            elif isinstance(x, Layer):
+                parts += _within(x)
+                self.operands[id(x)] = x
                 self.operands[id(x._cell)] = x._cell
+            elif by_type.get(type(x)) is not None:
+                self.operands[id(x)] = x
 
     def of_results(self, a: Any, b: Any) -> str | None:
         """The first difference between two results, or None."""
@@ -240,17 +246,6 @@ class Comparison:
             return [c for x in cells for c in self._shared(x, others)]
         shared = id(cells) in self.operands or id(cells) in self.cells
         return [id(cells if id(cells) in self.operands else others.get(id(cells), cells))] * shared
-
-
-def _consists_of(x: Any) -> list[Any]:
-    """The arrays and layers that `x` consists of: values, tangents, bases of views."""
-    found = [x]
-    for x in found:  # which grows
-        if isinstance(x, tuple | list):
-            found += x
-        elif isinstance(x, Layer):
-            found += _within(x)
-    return [x for x in found if isinstance(x, Layer) or by_type.get(type(x)) is not None]
 
 
 def _within(x: Any) -> tuple[Any, Any, Any]:

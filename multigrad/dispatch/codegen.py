@@ -17,9 +17,8 @@ from ..registry import Op, Rule, per_operation, signature_text
 from . import generated
 from .conform import conform_tangent, shape_tangent
 from .generated import tuple_text
-from .names import Texts, info, meanings, metadata, value
+from .names import Texts, compute_while_recording, info, meanings, metadata, value
 from .pullbacks import missing_rule, pullback
-from .residuals import compute_while_recording
 
 
 @per_operation
@@ -32,6 +31,11 @@ def positions(op: Op) -> dict[str, int]:
 def array_index(op: Op) -> dict[str, int]:
     """The position of each array parameter among all parameters."""
     return {p: i for i, (p, role) in enumerate(op.roles.items()) if role != "plain"}
+
+
+def of_arrays(op: Op, values: Sequence[Any]) -> list[Any]:
+    """Those of the values of all parameters that belong to array parameters."""
+    return [values[i] for i in array_index(op).values()]
 
 
 def leaves(values: Iterable[Any]) -> Iterator[Any]:
@@ -89,16 +93,9 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
             cells.append("None")
         else:
             several = m.index is None and op.outputs != ()
-            cells.append("tuple(t)" if several else f"t[{m.index or 0}]")
+            cells.append("t" if several else f"t[{m.index or 0}]")
     # index arrays in a key
     cells += [f"c[{meanings(op)[n].index}]" for n in rule.plan if op.roles.get(n) == "plain"]
-    # a list alone, not the tuple of the cells of a key, of a list of arrays, or of several outputs
-    one = [n for n, s in zip(rule.plan, rule.sources, strict=True) if s is not None]
-    alone = (
-        len(cells) == len(one) == 1
-        and op.roles.get(one[0], "array") == "array"
-        and cells[0] != "tuple(t)"
-    )
     scope: dict[str, Any] = {
         "scalars": SCALARS,
         "_metadata": metadata,
@@ -109,7 +106,7 @@ def recorder(rule: Pullback) -> tuple[Callable[..., Any], Callable[..., Any]]:
     }
     generated.run(
         f"def save(v, ans, like, library): return {saved[0] if rule.alone else tuple_text(saved)}\n"
-        f"def track(c, t): return {cells[0] if alone else tuple_text(cells)}",
+        f"def track(c, t): return {tuple_text(cells)}",
         f"multigrad what {op.name} keeps",
         scope,
     )
@@ -183,41 +180,31 @@ def jvp(
 
 
 def _written_jvp(op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], ans: Any) -> Any:
-    assert op.jvp is not None and callable(op.jvp.fn)
-    if op.jvp.materialize:
-        tangents = _materialized_tangents(op, xp, values, tangents, op.jvp.takes)
-    context = {f"t_{a}": t for a, t in zip(op.arrays, tangents, strict=True)} | {
-        "t": tangents[0],
-        "xp": xp,
-    }
-    return op.jvp.fn(*(value(op, n, context, values, ans) for n in op.jvp.takes))
+    rule = op.jvp
+    assert rule is not None and callable(rule.fn)
+    moved = dict(zip(op.arrays, tangents, strict=True))
+    if rule.materialize:  # zeros in place of None; of an integer with the dtype of another tangent
+        dtype = next(t.dtype for t in leaves(tangents) if t is not None)
+        for argument, i in array_index(op).items():
+            first = "t" in rule.takes and argument == op.arrays[0]
+            if first or f"t_{argument}" in rule.takes:
+                x, t = values[i], moved[argument]
+                moved[argument] = (
+                    tuple(_filled(xp, *pair, dtype) for pair in zip(x, t or (None,) * len(x)))
+                    if op.roles[argument] == "arrays"
+                    else _filled(xp, x, t, dtype)
+                )
+    context = {f"t_{a}": t for a, t in moved.items()} | {"t": moved[op.arrays[0]], "xp": xp}
+    return rule.fn(*(value(op, n, context, values, ans) for n in rule.takes))
 
 
-def _materialized_tangents(
-    op: Op, xp: Any, values: Sequence[Any], tangents: Sequence[Any], takes: Sequence[str]
-) -> list[Any]:
-    """The tangents that the rule takes, with zeros in place of None."""
-    # if the argument is not floating, the dtype of another tangent
-    dtype = next(t.dtype for t in leaves(tangents) if t is not None)
-
-    def filled(x: Any, t: Any) -> Any:
-        if t is not None:
-            return t
-        if not hasattr(x, "dtype"):
-            return zero(xp, x)
-        floating = xp.isdtype(x.dtype, ("real floating", "complex floating"))
-        return xp.zeros_like(x, dtype=x.dtype if floating else dtype)
-
-    result = list(tangents)
-    for i, (argument, t) in enumerate(zip(op.arrays, tangents, strict=True)):
-        if f"t_{argument}" in takes or (not i and "t" in takes):
-            x = values[array_index(op)[argument]]
-            result[i] = (
-                tuple(map(filled, x, t or (None,) * len(x)))
-                if op.roles[argument] == "arrays"
-                else filled(x, t)
-            )
-    return result
+def _filled(xp: Any, x: Any, t: Any, dtype: Any) -> Any:
+    if t is not None:
+        return t
+    if not hasattr(x, "dtype"):
+        return zero(xp, x)
+    floating = xp.isdtype(x.dtype, ("real floating", "complex floating"))
+    return xp.zeros_like(x, dtype=x.dtype if floating else dtype)
 
 
 def _elementwise_jvp(

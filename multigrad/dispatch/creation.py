@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from contextvars import ContextVar
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -192,41 +191,27 @@ def _as_tensor(
         return wrap_new(obj)
     if own is None and library is None:
         library = default_library()  # the first call fills the table of operations
+
+    def made() -> Tensor:
+        if own is None:
+            assert library is not None
+            return _from_python(obj, dtype, device, copy, library)
+        target = library or own
+        to = named_dtype(target, dtype)
+        return wrap_new(
+            own.xp.asarray(obj, dtype=to, device=device, copy=copy)
+            if target is own
+            else _transfer(obj, own, target, to, device, copy)
+        )
+
     if observe.gate.get() is True:
-        return _made_array(obj, own, dtype, device, copy, library)
+        return made()
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not searched
     t: Tensor = observe.call(
-        OPERATION,
-        op,
-        op.name,
-        tuple(op.roles),
-        (shown, dtype, device, copy),
-        partial(_made_array, obj, own, dtype, device, copy, library),
+        OPERATION, op, op.name, tuple(op.roles), (shown, dtype, device, copy), made
     )
     return t
-
-
-def _made_array(
-    obj: Any,
-    own: Library | None,
-    dtype: Any,
-    device: Any,
-    copy: bool | None,
-    library: Library | None,
-) -> Tensor:
-    """A Tensor made from an object that is not a Tensor.
-
-    own  the library of `obj` if it is a raw array, else None
-    """
-    if own is None:
-        assert library is not None  # see _as_tensor
-        return _from_python(obj, dtype, device, copy, library)
-    if library is None or library is own:
-        return wrap_new(
-            own.xp.asarray(obj, dtype=named_dtype(own, dtype), device=device, copy=copy)
-        )
-    return wrap_new(_transfer(obj, own, library, named_dtype(library, dtype), device, copy))
 
 
 def _convert_tensor(
@@ -453,15 +438,6 @@ def opened(t: Any, transformation: str) -> Any:
     return x
 
 
-def stand_ins() -> tuple[type, ...]:
-    """The classes of Duals and batches."""
-    kinds, waiting = [], [Layer]
-    while waiting:
-        waiting += (below := waiting.pop().__subclasses__())
-        kinds += [kind for kind in below if kind.__module__.startswith("multigrad.layers.")]
-    return tuple(kinds)
-
-
 def closed(x: Any, backend: str) -> Any:
     """A Tensor of a value that a library's own transformation returns in place of an array."""
     if isinstance(x, Tensor):  # a function mapped over the leaves has returned one
@@ -486,7 +462,6 @@ provide(
     own,
     array_classes=lambda: (Tensor, Layer),
     tensor_classes=lambda: (Tensor, View, Data),
-    stand_ins=stand_ins,
     opened=opened,
     closed=closed,
     has_attribute=has_attribute,

@@ -228,22 +228,17 @@ def _composite_lines(op: Op) -> Iterator[str]:
     yield f"    return _general(_op, {tuple_text(op.roles)})"
 
 
-def _also_positional(op: Op) -> tuple[str, ...]:
-    """The keyword-only parameters that the function of an operation accepts by position, too.
-
-    If the declaration names none, it is the axis, if that comes first.
-    """
-    first = next((n for n, p in op.signature.parameters.items() if p.kind is p.KEYWORD_ONLY), "")
-    return op.about.positional or (("axis",) if first == "axis" else ())
-
-
 def parameters_text(op: Op, reflected: bool, method: bool) -> str:
     """The parameters of a function of an operation, as its source has them."""
     parameters = list(op.signature.parameters.values())
     if reflected:
         parameters[:2] = parameters[1::-1]
-    several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    free = () if several else _also_positional(op)
+    # the keyword-only ones that are accepted by position, too: those of the declaration, or else
+    # the axis, if it comes first
+    free: tuple[str, ...] = ()
+    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        first = next((p.name for p in parameters if p.kind is p.KEYWORD_ONLY), "")
+        free = op.about.positional or (("axis",) if first == "axis" else ())
 
     def with_text(p: inspect.Parameter) -> inspect.Parameter:
         by_name = method and p.kind is p.POSITIONAL_ONLY and p is not parameters[0]

@@ -30,7 +30,6 @@ from ..core.element import (
 )
 from ..core.graph import MultiNode, Node, tick
 from ..core.level import Layer, Standing, highest
-from ..core.pullback import Pullback
 from ..core.tensor import (
     Tensor,
     View,
@@ -44,7 +43,7 @@ from ..core.tensor import (
 )
 from ..registry import Op, per_operation
 from . import settings
-from .codegen import array_index, call, is_flat, positions, raw_function, recorder
+from .codegen import call, is_flat, of_arrays, positions, raw_function, recorder
 from .pullbacks import pullback
 
 
@@ -263,11 +262,11 @@ def apply_tensor(
     if top._elem.run is not None and (mode := observe.gate.get()) is not True:
         mode.looked(values)
     inner, own = lowered(op, values, top, constant)
-    edges = for_each(lambda x: None if x is None else x._node, own)
+    nodes = for_each(lambda x: None if x is None else x._node, of_arrays(op, own))
     # a constant of a lower level may be written, too
     cells = for_each(lambda x: x._cell if isinstance(x, Layer) else None, values)
     ans, inner, _ = carried_out(op, values, inner, top, function)
-    return record(op, inner, edges, cells, ans, top, values)
+    return record(op, inner, nodes, cells, ans, top, values)
 
 
 def lowered(
@@ -399,7 +398,7 @@ def plain_scalars(x: Any, library: Library) -> Any:
 def record(
     op: Op,
     inner: Sequence[Any],
-    edges: Sequence[Any],
+    nodes: Sequence[Any],
     cells: Sequence[Any],
     ans: Any,
     top: Tensor,
@@ -407,12 +406,12 @@ def record(
 ) -> Any:
     """Wrap the output(s) of `op` in Tensors of `top`'s level.
 
-    They get a node if a gradient may flow to an argument.
+    They get a node if a gradient may flow to an argument. `nodes` has one for each array parameter.
     """
     differentiable = op.kind != "nondifferentiable"
     mode: Any = differentiable and mode_at(top)
     forward = None if mode else following.get()
-    needs = needs_of(op, edges) if mode or (forward is not None and differentiable) else None
+    needs = needs_of(nodes) if mode or (forward is not None and differentiable) else None
     outs = tuple(ans) if op.outputs != () else (ans,)
     if op.outputs == () and not is_array(ans):
         if not mode or needs is None:
@@ -440,7 +439,7 @@ def record(
             "that requires grad."
         )
     elif any(isinstance(t, Tensor) and t._elem.floating for t in tensors):
-        node = attach(op, needs, inner, edges, cells, ans, tensors)
+        node = attach(op, needs, inner, nodes, cells, ans, tensors)
         if mode is not True:
             mode.recorded(node, tuple(values), result)
     return result
@@ -544,23 +543,16 @@ def attach(
     op: Op,
     needs: Any,
     inner: Sequence[Any],
-    edges: Sequence[Any],
+    nodes: Sequence[Any],
     cells: Sequence[Any],
     ans: Any,
     tensors: list[Any],
 ) -> Node:
-    first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
-    elem: Element = first._elem
-    rule, save, track = rule_of(op, needs, elem)
+    """Make the node of the outputs `tensors`. `nodes` has the node of each array argument."""
     multi = op.outputs != ()
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
-    node.rule = rule
-    node.saved = save(inner, ans, first, elem.library)
-    node.cells = track(cells, [t._cell if isinstance(t, Tensor) else None for t in tensors])
-    nodes = [edges[i] for i in array_index(op).values()]
-    parents = [n for e in nodes for n in (e if type(e) is tuple else (e,)) if n is not None]
-    node.next = parents[0] if rule.single else tuple(parents)
+    fill(node, op, needs, inner, nodes, cells, ans, tensors)
     if not multi:
         tensors[0]._node = node
         return node
@@ -571,22 +563,36 @@ def attach(
     return node
 
 
-def rule_of(
-    op: Op, needs: Any, elem: Element
-) -> tuple[Pullback, Callable[..., Any], Callable[..., Any]]:
-    """The pullback for these wanted gradients and a result of `elem`.
+def fill(
+    node: Node,
+    op: Op,
+    needs: Any,
+    inner: Sequence[Any],
+    nodes: Sequence[Any],
+    cells: Sequence[Any],
+    ans: Any,
+    tensors: Sequence[Any],
+) -> None:
+    """Give a node its rule, what it saves, and its parents. The arguments are those of `attach`."""
+    if op.outputs == ():
+        first = tensors[0]
+        outs: tuple[Any, ...] = (first._cell,)
+    else:
+        first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
+        outs = tuple([t._cell if isinstance(t, Tensor) else None for t in tensors])
+    elem: Element = first._elem
+    node.rule = rule = pullback(op, needs, elem.complex, True, elem.library)
+    save, track = recorder(rule)
+    node.saved = save(inner, ans, first, elem.library)
+    node.cells = track(cells, outs)
+    parents = [n for x in nodes for n in (x if type(x) is tuple else (x,)) if n is not None]
+    node.next = parents[0] if rule.single else tuple(parents)
 
-    It comes with the functions that select the saved values and their version cells.
-    """
-    rule = pullback(op, needs, elem.complex, True, elem.library)
-    return (rule, *recorder(rule))
 
-
-def needs_of(op: Op, edges: Sequence[Any]) -> Any:
+def needs_of(nodes: Sequence[Any]) -> Any:
     """Whether each array argument wants a gradient, that is, has a node. None if none does."""
-    nodes = [edges[i] for i in array_index(op).values()]
     needs = tuple(
-        [tuple([n is not None for n in e]) if type(e) is tuple else e is not None for e in nodes]
+        [tuple([n is not None for n in x]) if type(x) is tuple else x is not None for x in nodes]
     )
     return needs if True in needs or any(type(n) is tuple and True in n for n in needs) else None
 

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..core.element import SCALARS, library_of
+from ..core.element import SCALARS, Library, library_of
 from ..core.graph import OutputInfo
-from ..core.level import Layer
-from ..registry import METADATA, Op, per_operation
-from .residuals import compute, residuals
+from ..core.level import Layer, outside
+from ..core.tensor import strip, wrap
+from ..errors import GradientError
+from ..registry import METADATA, Op, Rule, per_operation
 
 
 class Meaning(NamedTuple):
@@ -107,6 +108,51 @@ def metadata(x: Any, what: str) -> Any:
         return x._memory_order() if what == "order" else getattr(x, what, None)
     library = library_of(x) if what in ("order", "device") and x is not None else None
     return getattr(x, what, None) if library is None else getattr(library, what)(library.xp, x)
+
+
+# ----- Residuals: arrays that are neither arguments nor outputs, as the permutation of a sort -----
+
+
+@per_operation
+def residuals(op: Op) -> dict[str, Rule]:
+    """The functions that compute the residuals that rules of `op` take, by name."""
+    rules = (op.vjp,) if isinstance(op.vjp, Rule) else op.vjp.values()
+    return {
+        name: f
+        for rule in (*rules, *([] if op.jvp is None else [op.jvp]))
+        for name, f in rule.residuals.items()
+    }
+
+
+def compute(op: Op, name: str, xp: Any, *args: Any) -> Any:
+    """Compute the residual `name` from the arguments of its function, with namespace `xp`."""
+    function: Any = residuals(op)[name].fn
+    out = function(xp, *args)
+    if not hasattr(out, "dtype") or not xp.isdtype(out.dtype, ("bool", "integral")):
+        kind = getattr(out, "dtype", type(out).__name__)
+        raise GradientError(
+            f"the residual {name!r} of the operation {op.name!r} is of {kind}; it must be an "
+            "array of integers or booleans. Let the rule compute what depends on an argument "
+            "differentiably."
+        )
+    return out
+
+
+def compute_while_recording(op: Op, name: str, library: Library, *args: Any) -> Any:
+    """Compute a residual for a new node.
+
+    Arguments are raw arrays, or, if a value is itself a layer, layers only, as for rules.
+    """
+    if not any(isinstance(x, Layer) for x in args):
+        return compute(op, name, library.xp, *args)
+    with outside():
+        out = compute(
+            op,
+            name,
+            library.bound,
+            *(wrap(x) if hasattr(x, "dtype") and not isinstance(x, Layer) else x for x in args),
+        )
+    return strip(out)
 
 
 # ----- Texts -----

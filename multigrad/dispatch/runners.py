@@ -8,7 +8,7 @@ runner begins with its guards. If one fails, it calls the next runner of the sam
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -49,11 +49,9 @@ class Budget:
         """Add a runner of a table, and drop the oldest keys, with all of their runners."""
         self.entries[table, key] = self.entries.get((table, key), 0) + size
         self.bytes += size
-        table.bytes += size
         while self.bytes > BOUND:
             (table, key), size = self.entries.popitem(last=False)
             self.bytes -= size
-            table.bytes -= size
             table.dropped += table.found.pop(key, None) is not None
 
 
@@ -66,18 +64,17 @@ class Table:
     """The runners of an operation by key.
 
     found    the first runner of a key, or a Next
-    bytes    the bytes of the runners, estimated
     dropped  the number of keys that were dropped for BOUND
     general  the number of calls that had no runner. Those from which a runner was written, or might
              have been, do not count
     """
 
-    __slots__ = ("__weakref__", "bytes", "dropped", "found", "general", "op", "plain_key")
+    __slots__ = ("__weakref__", "dropped", "found", "general", "op", "plain_key")
 
     def __init__(self, op: Op, plain_key: bool) -> None:
         self.op, self.plain_key = op, plain_key
         self.found: dict[Any, Any] = {}
-        self.bytes = self.dropped = self.general = 0
+        self.dropped = self.general = 0
 
     def missed(
         self,
@@ -134,11 +131,6 @@ class Table:
                 return
             budget.add(self, key, size)
 
-    def forget(self) -> None:
-        """Drop all runners."""
-        self.found.clear()
-        self.bytes = 0
-
 
 class Next:
     """The end of the runners of a key, which carries out the calls that all guards have refused.
@@ -181,7 +173,7 @@ def forget() -> None:
     """Drop all runners, after an operation or a backend was replaced."""
     with keeping:
         for table in _all():
-            table.forget()
+            table.found.clear()
         budget.entries.clear()
         budget.bytes = 0
 
@@ -193,10 +185,13 @@ def report() -> list[tuple[str, int, int, int, int, int]]:
     dropped for BOUND, those without a runner, and the calls that the general path carried out.
     """
     rows: dict[str, tuple[int, ...]] = {}
+    sizes: Counter[Table] = Counter()
+    for (table, _), size in list(budget.entries.items()):
+        sizes[table] += size
     for table in _all():
         without = sum(type(f) is Next and f.runner is None for f in list(table.found.values()))
         keyed = len(table.found) - without
-        row = keyed, table.bytes, table.dropped, without, table.general
+        row = keyed, sizes[table], table.dropped, without, table.general
         if any(row):
             name = table.op.name
             rows[name] = tuple(map(add, rows.get(name, (0,) * len(row)), row))

@@ -27,11 +27,10 @@ from ..registry import Op, Rule
 from ..tracebacks import shown
 from . import generated
 from .codegen import constant_like, is_flat, positions, raw_function
-from .general import general, record, rule_of, shows
+from .general import fill, general, record, shows
 from .generated import call_text, tuple_text
-from .names import Texts, metadata
+from .names import Texts, compute_while_recording, metadata
 from .pullbacks import conforms, pullback
-from .residuals import compute_while_recording
 from .settings import kinds
 from .signature import LONG, Operand, fresh, key_by_kind
 
@@ -53,16 +52,6 @@ def inner_function(op: Op) -> Callable[..., Any]:
     Provided by dispatch/functions.py.
     """
     raise NotImplementedError
-
-
-def dynamic_rule(rules: dict[Any, Any], op: Op, needs: Any, elem: Element) -> Any:
-    """The rule for these wanted gradients, with what it saves; `rules` holds the last ones."""
-    found = rules.get(needs)
-    if found is None:
-        if len(rules) > 32:
-            rules.clear()
-        found = rules[needs] = rule_of(op, needs, elem)
-    return found
 
 
 class Writer:
@@ -96,7 +85,6 @@ class Writer:
     }
     """Objects that the texts of all runners refer to by the same names."""
     part: ClassVar[str] = ""
-    plain: bool
     parted: Sequence[Operand] = ()
 
     def __init__(
@@ -135,6 +123,7 @@ class Writer:
         self.based = self.elem.run is None
         self.deep = any(p.layer for p in (*self.all, *self.keyed))
         self.view = self._view()
+        self.plain = op.outputs == () and type(result) is type(top)
 
     # ----- Operands -----
 
@@ -380,7 +369,8 @@ class Writer:
 
     def surprises(self) -> Lines:
         """The tests for results that only `generally` wraps."""
-        raise NotImplementedError
+        library = "_kinds.get(_type(_ans)) is not _library"
+        yield "_type(_ans) not in _fresh" if self.deep else library
 
     def wrapped(self) -> Lines:
         """Wrap a result that is like the first one."""
@@ -396,9 +386,7 @@ class Writer:
         if op.view == "layout":
             copy = self.arguments.get("copy")
             return "layout" if copy is None else False if copy is True else "ask"
-        if not callable(op.view):
-            return op.view if op.view in (True, False) else "ask"
-        if set(list(op.roles)[1:]) <= DECIDED:
+        if not callable(op.view) or set(list(op.roles)[1:]) <= DECIDED:
             shown = shows(op, tuple(self.arguments.values()))
             return shown if shown in (True, False) else "ask"
         if any(p.array for p in self.keyed):  # indexing with arrays makes a copy
@@ -482,8 +470,8 @@ class TensorWriter(Writer):
         "_Node": Node,
         "_tick": tick,
         "_mark": mark,
+        "_fill": fill,
         "_record": record,
-        "_rule_of": dynamic_rule,
         "_residual": compute_while_recording,
         "_constant": constant_like,
     }
@@ -551,15 +539,14 @@ class TensorWriter(Writer):
         return tuple_text(cells) if self.is_tuple else cells[0]
 
     def apart(self) -> tuple[str, str, str]:
-        """The values, nodes and cells of all parameters."""
-        nodes, cells = [], []
-        for n in self.op.roles:
-            operand = self.operands.get(n)
-            nodes.append("None" if operand is None else self.part_text(operand))
-            key = self.key_cells() if n == "key" else "None"
-            cells.append(key if operand is None else operand.cell)
-        values = self.values()
-        return tuple_text(values[n] for n in self.op.roles), tuple_text(nodes), tuple_text(cells)
+        """The values of all parameters, the nodes of arrays, and the cells of all parameters."""
+        values, keyed = self.values(), {"key": self.key_cells()}
+        cells = keyed | {n: p.cell for n, p in self.operands.items()}
+        return (
+            tuple_text(values[n] for n in self.op.roles),
+            tuple_text(map(self.part_text, self.operands.values())),
+            tuple_text(cells.get(n, "None") for n in self.op.roles),
+        )
 
     def generally(self) -> str:
         values, nodes, cells = self.apart()
@@ -648,10 +635,8 @@ class TensorWriter(Writer):
         ours = self.ours and (
             type(function) is not FunctionType or function.__module__.startswith("multigrad.")
         )
-        if self.deep:
-            yield "_type(_ans) not in _fresh"
-        elif not ours:
-            yield "_kinds.get(_type(_ans)) is not _library"
+        if self.deep or not ours:
+            yield from super().surprises()
         if self.view == "layout":
             yield f"not {self.name(library.is_c_contiguous)}(_xp, {self.main.value})"
             if not library.mutable:
@@ -737,26 +722,20 @@ class TensorWriter(Writer):
 
     def any_pattern(self, pad: str) -> Lines:
         """Fill in the node for the gradients that are wanted now."""
-        op = self.op
-        values, _, cells = self.apart()
-        self.scope["_rules"] = {}
-        yield f"{pad}_needs = {tuple_text(self.needs_text(self.operands[n]) for n in op.arrays)}"
-        yield f"{pad}_node.rule, _save, _track = _rule_of(_rules, _op, _needs, _result._elem)"
-        yield f"{pad}_node.saved = _save({values}, _ans, _result, _library)"
-        yield f"{pad}_node.cells = _track({cells}, (_cell,))"
-        flat = ", ".join(
-            f"*{self.part_text(p)}" if p.parts else self.part_text(p)
-            for p in (self.operands[n] for n in op.arrays)
-        )
-        yield f"{pad}_next_ = [_each for _each in ({flat},) if _each is not None]"
-        yield f"{pad}_node.next = _next_[0] if _node.rule.single else _tuple(_next_)"
+        values, nodes, cells = self.apart()
+        needs = tuple_text(map(self.needs_text, self.operands.values()))
+        yield f"{pad}_fill(_node, _op, {needs}, {values}, {nodes}, {cells}, _ans, (_result,))"
 
 
 writers: dict[Any, type[Writer]] = {None: TensorWriter}
 """The writer of a class of layers; None stands for Tensors."""
 
 
-def write_by(writer: type[Writer], cls: type) -> None:
-    """Let `writer` write the runners whose highest operand is of a class of layers."""
+def write_by(writer: type[Writer], cls: type, **names: Any) -> None:
+    """Let `writer` write the runners whose highest operand is of a class of layers.
+
+    names  the objects that its texts refer to besides, as `_name`
+    """
+    writer.common = writer.common | {f"_{name}": x for name, x in names.items()}
     key_by_kind(cls)
     writers[cls] = writer

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from ..core.element import SCALARS, Library
 from ..core.level import Layer, outside
 from ..core.tensor import lifted, strip
-from ..dispatch import writer
 from ..dispatch.general import same_structure
 from ..dispatch.generated import tuple_text
 from ..dispatch.signature import Operand
@@ -21,19 +20,13 @@ from ..registry import behind_batch
 # ----- Functions that runners call -----
 
 
-def namespace(x: Any, library: Library) -> Any:
-    """The namespace for computing with `x`."""
-    return library.bound if isinstance(x, Layer) else library.xp
-
-
 def raised(x: Any, library: Library, ndim: int) -> Any:
     """A batch with axes of length 1 after its first, so that an example has `ndim` dimensions."""
     missing = ndim + 1 - len(x.shape)
-    return (
-        namespace(x, library).reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
-        if missing
-        else x
-    )
+    if not missing:
+        return x
+    xp = library.bound if isinstance(x, Layer) else library.xp
+    return xp.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
 
 
 def leading(xp: Any, x: Any, layered: bool) -> Any:
@@ -78,7 +71,6 @@ class BatchWriter(Writer):
             or (kind == "axis" and not axes)
         ):
             raise Unwritten
-        self.plain = op.outputs == () and type(self.result) is self.common["_Batched"]
         self.shift: dict[str, str] = {}
         self.axis = "axis" if "axis" in op.roles else "axes"
 
@@ -187,10 +179,6 @@ class BatchWriter(Writer):
     def generally(self) -> str:
         return f"_made(_op, {tuple_text(self.op.roles)}, _ans, {self.first(self.main)})"
 
-    def surprises(self) -> Lines:
-        library = "_kinds.get(_type(_ans)) is not _library"
-        yield "_type(_ans) not in _fresh" if self.deep else library
-
     def wrapped(self) -> Lines:
         """Wrap the result, as a view if it is one."""
         r, generally = self.out, f"return {self.generally()}"
@@ -221,9 +209,3 @@ def _no_view(pad: str) -> Lines:
     yield f"{pad}_result._cell = []"
     yield f"{pad}_result._view = None"
     yield f"{pad}return _result"
-
-
-def register(cls: Any) -> None:
-    """Use this writer for `cls`, the class of batches."""
-    BatchWriter.common |= {"_Batched": cls, "_made": cls._made}
-    writer.write_by(BatchWriter, cls)

@@ -16,12 +16,13 @@ from math import prod
 from typing import Any, NoReturn
 from weakref import WeakSet
 
+from ..backends import own as own_arrays
 from ..backward import gradients
 from ..core.conversions import conversion
 from ..core.element import Library, common_library, is_array
 from ..core.level import Guest, Layer, Transformation, outside, own_switch
 from ..core.passes import Pass
-from ..core.tensor import detached, element_of, lifted, peeled, strip
+from ..core.tensor import detached, lifted, peeled, strip
 from ..dispatch.codegen import array_index, leaves, positions
 from ..dispatch.general import (
     by_form,
@@ -35,10 +36,13 @@ from ..dispatch.general import (
     regrouped,
     same_structure,
 )
+from ..dispatch.writer import write_by
 from ..errors import BatchingError, program
 from ..provided import provide
 from ..registry import Op, Rule, behind_batch
-from .batch_code import leading, namespace, raised, register, strip_each
+from .batch_code import BatchWriter, leading, raised, strip_each
+from .dual import Dual, Unknown
+from .transforming import namespace
 from .value_layer import ValueLayer, tie
 
 
@@ -182,7 +186,7 @@ class Batched(ValueLayer):
         return f"Batched({self._array!r}, shape={self.shape})"
 
 
-register(Batched)
+write_by(BatchWriter, Batched, Batched=Batched, made=Batched._made)
 
 
 def batch(x: Any, run: Transformation) -> Batched:
@@ -203,7 +207,7 @@ def examples(x: Any, run: Transformation, size: int) -> Any:
 
 def repeated(x: Any, size: int) -> Any:
     """A batch of `size` examples that are all `x`."""
-    xp = namespace(x, element_of(x).library)
+    xp = namespace(x)
     return xp.broadcast_to(xp.expand_dims(x, axis=0), (size, *x.shape))
 
 
@@ -322,7 +326,7 @@ def _one_by_one(
     for i in range(n):
         part = [example(*pair, i) for pair in zip(inner, own, strict=True)]
         parts.append(carried_out(op, values, part, top)[0])
-    xp = namespace(parts[0][0] if op.outputs != () else parts[0], top._elem.library)
+    xp = namespace(parts[0][0] if op.outputs != () else parts[0])
     if op.outputs == ():
         return xp.stack(parts)
     return same_structure(parts[0], [xp.stack(list(outs)) for outs in zip(*parts, strict=True)])
@@ -353,3 +357,4 @@ def in_batches(differentiate: Callable[[list[Any]], Pass], cotangents: Sequence[
 
 
 provide(gradients, in_batches=in_batches)
+provide(own_arrays, stand_ins=lambda: (Dual, Unknown, Batched))

@@ -30,10 +30,11 @@ from ..dispatch.general import (
     outer,
     regrouped,
 )
+from ..dispatch.writer import write_by
 from ..errors import GradientError, program
 from ..observe import passed
 from ..registry import Op
-from . import tangents
+from .tangents import DualWriter
 from .value_layer import ValueLayer, tie
 
 
@@ -70,9 +71,7 @@ class Dual(ValueLayer):
         return Dual._make(x, None, self._run, self._level)
 
     def _copied(self, stop: bool = False) -> Dual:
-        if stop:
-            return self._constant(detached(self._array))
-        return Dual._make(self._array, self._tangent, self._run, self._level)
+        return self._constant(detached(self._array)) if stop else self._mapped(lambda x: x)
 
     def _mapped(self, function: Callable[[Any], Any]) -> Dual:
         return Dual._make(
@@ -108,12 +107,13 @@ class Dual(ValueLayer):
     def _apply(op: Op, values: tuple[Any, ...], top: Any) -> Any:
         if top._run.finished:
             top._check()
-            return general(op, tuple(for_each(lambda x: _without(x, top), values)))
+            left = lambda x: x._array if type(x) is Dual and x._level == top._level else x
+            return general(op, tuple(for_each(left, values)))
         inner, own = lowered(op, values, top)
-        tangents = for_each(lambda x: None if x is None else x._tangent, own)
+        tangent = lambda x: None if x is None else x._tangent
         tangents = [
-            tangents[i] if any(t is not None for t in codegen.leaves((tangents[i],))) else None
-            for i in codegen.array_index(op).values()
+            t if any(x is not None for x in codegen.leaves((t,))) else None
+            for t in for_each(tangent, codegen.of_arrays(op, own))
         ]
         ans, inner, library = carried_out(op, values, inner, top)
         inner = list(map(outer, values, inner))
@@ -195,11 +195,6 @@ class Unknown(ArrayProtocols):
         return "Unknown()"
 
 
-def _without(x: Any, top: Any) -> Any:
-    """An argument with the remaining values of Duals whose level was left."""
-    return x._array if type(x) is Dual and x._level == top._level else x
-
-
 def _finish(
     op: Op,
     library: Library,
@@ -278,7 +273,7 @@ def pushed(
     return [strip(t) for t in moved] if layered else moved
 
 
-tangents.register(Dual=Dual, finish=_finish, pushed=pushed)
+write_by(DualWriter, Dual, Dual=Dual, finish=_finish, pushed=pushed)
 
 
 def taken_apart(x: Any, run: Transformation) -> tuple[Any, Any]:

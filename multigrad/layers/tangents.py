@@ -16,9 +16,8 @@ from ..dispatch import writer
 from ..dispatch.codegen import constant_like, raw_function, zero
 from ..dispatch.conform import conform_tangent, shape_tangent
 from ..dispatch.generated import call_text, tuple_text
-from ..dispatch.names import arrays_taken
+from ..dispatch.names import arrays_taken, compute
 from ..dispatch.pullbacks import called, missing_rule, scaled
-from ..dispatch.residuals import compute
 from ..dispatch.signature import Operand
 from ..dispatch.writer import Lines, OperandTexts, Unwritten, Writer
 from ..registry import Rule
@@ -61,12 +60,6 @@ class DualWriter(Writer):
             raise Unwritten
         self.parted = [p for p in self.all if p.status == "own" and p.elem.floating]
         self.xp = "_bound" if self.high else "_xp"
-        # None, or for a list a tuple with the tangent of each element
-        self.tangents = {
-            n: self.part_text(p) if p.status == "many" or self._moves(p) else "None"
-            for n, p in self.operands.items()
-        }
-        self.plain = op.outputs == () and type(self.result) is self.common["_Dual"]
         self.several = len(op.arrays) > 1 or op.roles[op.arrays[0]] == "arrays"
 
     def guard(self, p: Operand) -> Lines:
@@ -100,8 +93,12 @@ class DualWriter(Writer):
         """What functions of the general path take: the values and tangents of all parameters."""
         values = tuple_text(self.outer()[n] for n in self.op.roles)
         tangents = [
-            f"({t} if {self._test(p)} else None)" if p.parts and self._moves(p) else t
-            for p, t in zip(self.operands.values(), self.tangents.values(), strict=True)
+            self.part_text(p)
+            if not p.parts
+            else f"({self.part_text(p)} if {self._test(p)} else None)"
+            if self._moves(p)
+            else "None"
+            for p in self.operands.values()
         ]
         return f"_op, _library, {values}, {tuple_text(tangents)}"
 
@@ -195,12 +192,11 @@ class DualWriter(Writer):
             else:
                 yield f"{inner}_tangent = _term if _tangent is None else _tangent + _term"
         tests = ["_tangent.dtype != _ans.dtype"] * (other or not self.ours)
-        if self.several or not self.ours:
+        if len(self.arrays) > 1 or not self.ours:
             part = ""
             if self.ours and len(moving) == len(self.arrays):
                 part = " or ".join(f"{self.part_of(self.operands[n])} is None" for n in moving)
-            if not self.ours or len(moving) > 1 or len(self.arrays) > 1:
-                tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
+            tests.append(f"{f'({part}) and ' if part else ''}_tangent.shape != _ans.shape")
         if tests:
             yield f"{pad}if {' or '.join(tests)}:"
             yield f"{pad}    _tangent = _conform({self.xp}, _tangent, _ans, _op, True)"
@@ -250,12 +246,8 @@ class DualWriter(Writer):
                 continue
             if p.status == "many":
                 each = f"{self._zero('_value')} if _each is None else _each"
-                each += f" for _value, _each in _zip({p.value}, {self.tangents[n]})"
-                text = (
-                    f"_tuple([{each}])"
-                    if n in moving
-                    else f"_tuple([_zero(_xp, _value) for _value in {p.value}])"
-                )
+                each += f" for _value, _each in _zip({p.value}, {self.part_of(p)})"
+                text = f"_tuple([{each}])"
             elif p.status == "list":
                 text = tuple_text(self._moved(q, False) for q in p.parts)
             else:
@@ -350,14 +342,3 @@ class _RuleTexts(OperandTexts):
     def metadata(self, name: str, what: str) -> str:
         # the rule gets an array in place of a scalar, as on the general path
         return "None" if what == "scalar" else super().metadata(name, what)
-
-
-def register(**names: Any) -> None:
-    """Use this writer for Duals. `names` are the objects of dual.py that the texts refer to.
-
-    Dual     the class
-    finish   the rest of the general path, after the operation was carried out
-    pushed   the tangents of results, by any rule
-    """
-    DualWriter.common |= {f"_{name}": x for name, x in names.items()}
-    writer.write_by(DualWriter, names["Dual"])

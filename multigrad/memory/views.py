@@ -458,7 +458,7 @@ def record_view(t: Any) -> None:
     old = t._node
     rest = (None,) * len(args)
     edges, cells = (base._node, *rest), (base._cell, *rest)
-    needs = dispatch.needs_of(op, edges)
+    needs = dispatch.needs_of(edges)
     dispatch.attach(op, needs, (base._array, *args), edges, cells, t._array, [t])
     move_retained(old, t._node)
     observe.node(t._node, (base, *args), t)
