@@ -168,8 +168,8 @@ class _Argument:
             afresh=True,
         )
 
-    def runs(self) -> Iterator[Transformation]:
-        return iter(()) if self.saved.shell is None else self.saved.shell.runs()
+    def runs(self) -> list[Transformation]:
+        return [] if self.saved.shell is None else self.saved.shell.runs()
 
 
 class _Call(saved.Keeper):

@@ -41,9 +41,7 @@ def test_a_program_is_compiled(piece: int, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(jax_program, "PIECE", piece)
     f = func.value_and_grad(chain, argnums=(0, 1))
     run = replay(f, X, Y)
-    assert (
-        isinstance(run, Jitted) and (len(run._pieces) == 1) is (piece == 500)
-    )
+    assert isinstance(run, Jitted) and (len(run._pieces) == 1) is (piece == 500)
     value, (gx, gy) = f(X * 2, Y)
     for _ in range(2):
         for a, b in zip(run(X * 2, Y), (value, gx, gy), strict=True):

@@ -542,7 +542,9 @@ def test_a_block_that_ends_elsewhere_is_noted_no_more(x):
             next(g)
             in_another_thread(g.close)
             made = mg.sin(x), x[:2], mg.sin(x)
-            assert [[name for name, _ in note_of(y.grad_fn).labels] for y in made] == [["around"]] * 3
+            assert [[name for name, _ in note_of(y.grad_fn).labels] for y in made] == [
+                ["around"]
+            ] * 3
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly")
