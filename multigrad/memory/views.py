@@ -393,7 +393,7 @@ def record(
     with _replacing:
         old = owner._node
         needs = old is not None, node is not None
-        inner, edges = (owner._array, array, own), (old, node, None)
+        inner, edges = (owner._array, array, own), (old, node)
         cells = owner._cell, cell, None
         dispatch.attach(op, needs, inner, edges, cells, owner._array, [owner])
     if type(old) is not Node:
@@ -456,8 +456,8 @@ def record_view(t: Any) -> None:
         t._node = None
         return
     old = t._node
-    rest = (None,) * len(args)
-    edges, cells = (base._node, *rest), (base._cell, *rest)
+    edges = base._node, *(None,) * (len(op.arrays) - 1)
+    cells = base._cell, *(None,) * len(args)
     needs = dispatch.needs_of(edges)
     dispatch.attach(op, needs, (base._array, *args), edges, cells, t._array, [t])
     move_retained(old, t._node)
