@@ -49,8 +49,8 @@ DEFECTS: dict[str, Defect] = {
     ),
     "an eager iteration in a recording": Defect(
         "multigrad/compiling/recorded.py",
-        "return map(self._recording.element, super().__iter__())",
-        "return iter(list(map(self._recording.element, super().__iter__())))",
+        "return map(self._run.element, super().__iter__())",
+        "return iter(list(map(self._run.element, super().__iter__())))",
     ),
     "a scalar in place of an array without axes": Defect(
         "multigrad/compiling/recorded.py",

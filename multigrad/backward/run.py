@@ -242,8 +242,9 @@ def step(
         return STOP
     if not p.observers:
         return _stepped(node, kind, box, p)
-    operands = box[0] if type(box[0]) in (tuple, list) else tuple(box)
-    call = Call(STEP, None, node.name(), (), operands, node=node)
+    call = Call(STEP, None, node.name(), (), (), node=node)
+    # no name here holds the gradients, so that a leaf may keep an array
+    call.args = box[0] if type(box[0]) in (tuple, list) else tuple(box)
     gradients = observe.around(p.observers, call, lambda: _stepped(node, kind, box, p))
     if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None

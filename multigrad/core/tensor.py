@@ -220,7 +220,18 @@ class Tensor(ArrayProtocols):
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
-        self.requires_grad_(value)
+        self._check()
+        if value:
+            self.requires_grad_()
+        elif self._history is not None:
+            if type(self._node) is not AccumulateGrad:
+                raise GradientError(
+                    "you can only change requires_grad flags of leaf variables. If you want to "
+                    "use a computed variable in a subgraph that doesn't require differentiation "
+                    "use var_no_grad = var.detach()."
+                )
+            self._node.enabled = False
+            self._node = None
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return self.
@@ -234,15 +245,7 @@ class Tensor(ArrayProtocols):
             )
         self._check()
         if not requires_grad:
-            if self._history is not None:
-                if type(self._node) is not AccumulateGrad:
-                    raise GradientError(
-                        "you can only change requires_grad flags of leaf variables. If you want to "
-                        "use a computed variable in a subgraph that doesn't require "
-                        "differentiation use var_no_grad = var.detach()."
-                    )
-                self._node.enabled = False
-                self._node = None
+            self.requires_grad = False
         elif self._node is None or self._history is None:
             if not self._elem.floating:
                 raise GradientError(
