@@ -414,7 +414,10 @@ def under(keeper: Keeper, function: Callable[..., Any], *args: Any, **kwargs: An
 
 def forbid(message: str | None) -> None:
     """Refuse hooks that are entered from now on, with this message; None allows them."""
-    observe.put_back(disabled, message)
+    try:
+        disabled.set(message)
+    except MemoryError:  # as in `observe.put_back`, whose call an interrupt could keep from running
+        disabled.set(message)
 
 
 def _refuse_if_disabled() -> None:
