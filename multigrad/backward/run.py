@@ -244,6 +244,7 @@ def step(
         return _stepped(node, kind, box, p)
     operands = box[0] if type(box[0]) in (tuple, list) else tuple(box)
     call = Call(STEP, None, node.name(), (), operands, node=node)
+    del operands  # a leaf may take over an array that has no other reference
     gradients = observe.around(p.observers, call, lambda: _stepped(node, kind, box, p))
     if gradients is not STOP and not p.retain_graph and node.rule.saves:
         node.saved = node.cells = None
