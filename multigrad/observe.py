@@ -141,6 +141,11 @@ class Observer:
         """
         self.recorded(node, operands, result)
 
+    @staticmethod
+    def recorded_by(observers: Sequence[Any]) -> Callable[..., None]:
+        """As `recorded_alone`, for several observers of one class, innermost first."""
+        return partial(record, observers)
+
     def lift(self, rule: Callable[..., Any], *args: Any) -> Any:
         """Run the rule of a tangent whose operations are to be reported (TANGENT)."""
         return rule(*args)
@@ -215,12 +220,11 @@ class Watch:
         self.operations = self.of(OPERATION)
         self.tangents = self.of(TANGENT)
         self.nodes = _once(o for o in reversed(observers) if not o.events.isdisjoint(_OF_NODES))
-        one = self.nodes[0] if len(self.nodes) == 1 else None
-        self.recorded = (
-            partial(_record, self.nodes)
-            if one is None or type(one).recorded_alone is Observer.recorded_alone
-            else one.recorded_alone
-        )
+        kind = type(self.nodes[0]) if len(set(map(type, self.nodes))) == 1 else Observer
+        if len(self.nodes) == 1 and kind.recorded_alone is not Observer.recorded_alone:
+            self.recorded = self.nodes[0].recorded_alone
+        else:
+            self.recorded = kind.recorded_by(self.nodes)
         only = self.operations[0] if len(self.operations) == 1 else None
         # a body is left at each operation, which `timed` does not do
         self.timed = None if only is None or only.whole or body is not None else only.timed
@@ -244,9 +248,8 @@ def _once(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple({id(o): o for o in observers}.values())
 
 
-def _record(
-    notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any
-) -> None:
+def record(notified: Sequence[Observer], node: Any, operands: tuple[Any, ...], result: Any) -> None:
+    """Report a new node to observers."""
     for observer in notified:
         if observer.ended:
             leave(observer)
@@ -255,7 +258,7 @@ def _record(
 
 
 _OF_NODES = frozenset({NODE, SAVED})
-_unreported = partial(_record, ())
+_unreported = partial(record, ())
 NOTHING = Watch(())
 
 
@@ -714,7 +717,7 @@ def node(made: Any, operands: tuple[Any, ...], result: Any) -> None:
     """Report a leaf, or a node that was not made by an operation."""
     mode = gate.get()
     if mode is not True and mode.watch.nodes:
-        _record(mode.watch.of(NODE)[::-1], made, operands, result)  # innermost first
+        record(mode.watch.of(NODE)[::-1], made, operands, result)  # innermost first
 
 
 def tangent(rule: Callable[..., Any], *args: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from typing import Any
 
@@ -22,13 +22,19 @@ from ..core.level import Layer
 __ua_domain__ = "numpy.scipy.fft"
 
 
+_signature = cache(signature)  # a look at the function takes longer than some transforms
+
+
 def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Carry out a function of scipy.fft, by the protocol of uarray."""
     function = _FUNCTIONS.get(method.__name__)
     x = args[0] if args else kwargs.get("x")
     if function is None or not isinstance(x, Layer):
         return NotImplemented
-    call = signature(method).bind(*args, **kwargs)
+    try:
+        call = _signature(method).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{method.__name__}() {error}") from None
     call.apply_defaults()
     if call.arguments.get("plan") is not None:
         raise NotImplementedError(f"{method.__name__}: multigrad takes no plan")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from contextvars import ContextVar
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -191,27 +192,31 @@ def _as_tensor(
         return wrap_new(obj)
     if own is None and library is None:
         library = default_library()  # the first call fills the table of operations
-
-    def made() -> Tensor:
-        if own is None:
-            assert library is not None
-            return _from_python(obj, dtype, device, copy, library)
-        target = library or own
-        to = named_dtype(target, dtype)
-        return wrap_new(
-            own.xp.asarray(obj, dtype=to, device=device, copy=copy)
-            if target is own
-            else _transfer(obj, own, target, to, device, copy)
-        )
-
+    made = obj, own, dtype, device, copy, library
     if observe.gate.get() is True:
-        return made()
+        return _made(*made)
     op = OPS["asarray"]
     shown = () if isinstance(obj, (tuple, list)) else obj  # a long list is not searched
+    operands = shown, dtype, device, copy
     t: Tensor = observe.call(
-        OPERATION, op, op.name, tuple(op.roles), (shown, dtype, device, copy), made
+        OPERATION, op, op.name, tuple(op.roles), operands, partial(_made, *made)
     )
     return t
+
+
+def _made(
+    obj: Any, own: Library | None, dtype: Any, device: Any, copy: bool | None, library: Any
+) -> Tensor:
+    """A Tensor of an object that is none; `own`: the library of `obj` if it is a raw array."""
+    if own is None:
+        return _from_python(obj, dtype, device, copy, library)
+    target = library or own
+    to = named_dtype(target, dtype)
+    return wrap_new(
+        own.xp.asarray(obj, dtype=to, device=device, copy=copy)
+        if target is own
+        else _transfer(obj, own, target, to, device, copy)
+    )
 
 
 def _convert_tensor(

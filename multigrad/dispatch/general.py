@@ -30,6 +30,7 @@ from ..core.element import (
 )
 from ..core.graph import MultiNode, Node, tick
 from ..core.level import Layer, Standing, highest
+from ..core.pullback import Pullback
 from ..core.tensor import (
     Tensor,
     View,
@@ -43,7 +44,7 @@ from ..core.tensor import (
 )
 from ..registry import Op, per_operation
 from . import settings
-from .codegen import call, is_flat, of_arrays, positions, raw_function, recorder
+from .codegen import call, is_flat, leaves, of_arrays, positions, raw_function, recorder
 from .pullbacks import pullback
 
 
@@ -552,7 +553,7 @@ def attach(
     multi = op.outputs != ()
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
-    fill(node, op, needs, inner, nodes, cells, ans, tensors)
+    fill(node, op, needs, inner, tuple(leaves(nodes)), cells, ans, tensors)
     if not multi:
         tensors[0]._node = node
         return node
@@ -573,7 +574,10 @@ def fill(
     ans: Any,
     tensors: Sequence[Any],
 ) -> None:
-    """Give a node its rule, what it saves, and its parents. The arguments are those of `attach`."""
+    """Give a node its rule, what it saves, and its parents.
+
+    The arguments are those of `attach`, but `nodes` has those of the elements of a list apart.
+    """
     if op.outputs == ():
         first = tensors[0]
         outs: tuple[Any, ...] = (first._cell,)
@@ -581,12 +585,18 @@ def fill(
         first = next(t for t in tensors if isinstance(t, Tensor) and t._elem.floating)
         outs = tuple([t._cell if isinstance(t, Tensor) else None for t in tensors])
     elem: Element = first._elem
-    node.rule = rule = pullback(op, needs, elem.complex, True, elem.library)
-    save, track = recorder(rule)
+    node.rule, save, track = _rule_of(op, needs, elem.complex, elem.library)
     node.saved = save(inner, ans, first, elem.library)
     node.cells = track(cells, outs)
-    parents = [n for x in nodes for n in (x if type(x) is tuple else (x,)) if n is not None]
-    node.next = parents[0] if rule.single else tuple(parents)
+    parents = [n for n in nodes if n is not None]
+    node.next = parents[0] if node.rule.single else tuple(parents)
+
+
+@per_operation
+def _rule_of(op: Op, needs: Any, complex_: bool, library: Library) -> tuple[Pullback, Any, Any]:
+    """The rule of a node, and the functions that select what it saves; in one search."""
+    rule = pullback(op, needs, complex_, True, library)
+    return (rule, *recorder(rule))
 
 
 def needs_of(nodes: Sequence[Any]) -> Any:

@@ -722,8 +722,9 @@ class TensorWriter(Writer):
 
     def any_pattern(self, pad: str) -> Lines:
         """Fill in the node for the gradients that are wanted now."""
-        values, nodes, cells = self.apart()
+        values, _, cells = self.apart()
         needs = tuple_text(map(self.needs_text, self.operands.values()))
+        nodes = tuple_text("*" * bool(p.parts) + self.part_text(p) for p in self.operands.values())
         yield f"{pad}_fill(_node, _op, {needs}, {values}, {nodes}, {cells}, _ans, (_result,))"
 
 

@@ -20,7 +20,7 @@ from .plugin import DISTRIBUTION, GROUP, Plugin, lock
 
 if TYPE_CHECKING:
     # imported on first use: it takes as long as all of multigrad
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, PackagePath
 
 BUILTIN = {name: f"multigrad.backends.{name}" for name in ("cupy", "jax", "numpy")}
 
@@ -125,14 +125,38 @@ def version_of(module: str) -> str:
 
 
 def foreign_distribution() -> str | None:
-    """Report a conflict with the unrelated PyPI package `multigrad`, if that is installed."""
+    """Report a conflict with the unrelated PyPI package `multigrad`.
+
+    It is a conflict if that package is installed, or has overwritten files of this one.
+    """
     from importlib import metadata
 
+    advice = f"Run: pip uninstall multigrad {DISTRIBUTION}; pip install {DISTRIBUTION}"
     for foreign in metadata.distributions(name="multigrad"):
         return (
             f"the unrelated PyPI package 'multigrad' {foreign.version} is installed in "
             f"{foreign.locate_file('')}: it and {DISTRIBUTION} import under one name and "
-            f"overwrite each other's files. Run: pip uninstall multigrad {DISTRIBUTION}; "
-            f"pip install {DISTRIBUTION}"
+            f"overwrite each other's files. {advice}"
         )
+    ours = next(iter(metadata.distributions(name=DISTRIBUTION)), None)
+    for file in (ours and ours.files) or ():
+        if str(file) == "multigrad/__init__.py" and not _is_intact(file):
+            return (
+                f"{file.locate()} is not the file that {DISTRIBUTION} installed: another package "
+                f"has overwritten it. {advice}"
+            )
     return None
+
+
+def _is_intact(file: PackagePath) -> bool:
+    """Whether a file is the installed one, as far as the distribution has its hash."""
+    import base64
+    import hashlib
+
+    if file.hash is None:
+        return True
+    try:
+        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
+    except (OSError, ValueError):
+        return False
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value

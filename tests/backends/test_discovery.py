@@ -473,6 +473,15 @@ def test_samples(site: Site) -> None:
     )
 
 
+def test_a_program_in_one_package_with_its_own_backend_keeps_its_lines(site: Site) -> None:
+    (site.folder / "own").mkdir()
+    site.module("own/__init__", "import multigrad as mg, multigrad.autograd.graph as graph")
+    step = "with graph.record_lines():\n    t = mg.ones(2, requires_grad=True) * 3.0\n"
+    site.module("own/main", f"from . import *\n{step}graph.print_graph(t)")
+    site.plugin("own", SPEC.format(name="toy", module="toy", load="own.toy:make"))
+    assert "main.py:3" in site.run("import own.main")
+
+
 # ----- The other package of that name -----
 
 
@@ -482,6 +491,14 @@ def test_the_unrelated_package_of_our_name_is_reported(site: Site) -> None:
         "print(foreign_distribution())"
     )
     assert site.run(code) == "None\n"
+    site.distribution("multigrad-array", "9.9")
+    (site.folder / "multigrad_array-9.9.dist-info" / "RECORD").write_text(
+        "multigrad/__init__.py,sha256=c29tZXRoaW5n,9\n"
+    )
+    (site.folder / "multigrad").mkdir()  # newer Pythons leave out of the record what is not there
+    (site.folder / "multigrad" / "__init__.py").write_text("something else")
+    told = site.run(code)
+    assert "is not the file that multigrad-array installed: another package has" in told
     site.distribution("multigrad", "1.0.0")
     told = site.run(code)
     assert told.startswith("the unrelated PyPI package 'multigrad' 1.0.0 is installed in ")

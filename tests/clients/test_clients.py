@@ -450,6 +450,8 @@ def test_what_is_no_tensor_or_has_no_counterpart_is_left_to_scipy() -> None:
             fft.hfft2(leaf(X[0]))
         with pytest.raises(NotImplementedError, match="fft: multigrad takes no plan"):
             fft.fft(leaf(), plan=3)
+        with pytest.raises(TypeError, match=r"^fft\(\) got an unexpected keyword argument 'bad'"):
+            fft.fft(leaf(), bad=3)
         with pytest.raises(ValueError, match="dct: type must be 1, 2, 3 or 4, not 5"):
             fft.dct(leaf(), 5)
         with pytest.raises(ValueError, match="dct: type 1 is defined for two elements or more"):

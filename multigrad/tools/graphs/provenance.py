@@ -11,13 +11,13 @@ import copy
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from ... import observe, tracebacks
+from ... import observe
 from ...core import element
 from ...core.each_call import each_call
 from ...core.graph import TRACEBACK, AccumulateGrad, Node, notes
@@ -75,12 +75,19 @@ def skipped() -> tuple[str, ...]:
 
     They belong to multigrad, to the code that it generates, and to the array libraries in use.
     """
-    in_use = len(element.libraries())
-    prefixes = _folders.get(in_use)
+    libraries = element.libraries()
+    prefixes = _folders.get(len(libraries))
     if prefixes is None:
-        roots = sorted({"numpy", *tracebacks.library_roots()})
+        # not `tracebacks.library_roots`: a program may be in one package with its own backend
+        names = {"numpy"}
+        for library in libraries:
+            backend = library.backend
+            kinds = (*backend.array_types, *backend.scalar_types)
+            names |= {kind.__module__.partition(".")[0] for kind in kinds}
+            names.add(getattr(backend.namespace, "__name__", "numpy").partition(".")[0])
+        roots = sorted(names - {"builtins", "__main__"})
         files = (getattr(sys.modules.get(root), "__file__", None) for root in roots)
-        prefixes = _folders[in_use] = (
+        prefixes = _folders[len(libraries)] = (
             *OWN,
             "<frozen",
             *PASSING,
@@ -191,6 +198,23 @@ class _Notes(Observer):
             node.noted = {LABELS: self.labels, OUTPUTS: ((result._elem, result._array.shape),)}
         else:
             self.recorded(node, operands, result)
+
+    @staticmethod
+    def recorded_by(blocks: Sequence[Any]) -> Callable[..., None]:
+        labels = tuple([label for block in reversed(blocks) for label in block.labels])
+        plain = all(block.labels for block in blocks)
+
+        def recorded(node: Node, operands: tuple[Any, ...], result: Any) -> None:
+            if plain and operands and type(result) is Tensor:
+                for block in blocks:
+                    if block.ended:
+                        break
+                else:
+                    node.noted = {LABELS: labels, OUTPUTS: ((result._elem, result._array.shape),)}
+                    return
+            observe.record(blocks, node, operands, result)
+
+        return recorded
 
 
 def note_of(node: Node) -> Note | None:
