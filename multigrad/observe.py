@@ -142,7 +142,7 @@ class Observer:
         self.recorded(node, operands, result)
 
     @staticmethod
-    def recorded_by(observers: Sequence[Any]) -> Callable[..., None]:
+    def _recorded_by(observers: Sequence[Any]) -> Callable[..., None]:
         """As `recorded_alone`, for several observers of one class, innermost first."""
         return partial(record, observers)
 
@@ -224,7 +224,7 @@ class Watch:
         if len(self.nodes) == 1 and kind.recorded_alone is not Observer.recorded_alone:
             self.recorded = self.nodes[0].recorded_alone
         else:
-            self.recorded = kind.recorded_by(self.nodes)
+            self.recorded = kind._recorded_by(self.nodes)
         only = self.operations[0] if len(self.operations) == 1 else None
         # a body is left at each operation, which `timed` does not do
         self.timed = None if only is None or only.whole or body is not None else only.timed

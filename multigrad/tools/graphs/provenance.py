@@ -200,7 +200,7 @@ class _Notes(Observer):
             self.recorded(node, operands, result)
 
     @staticmethod
-    def recorded_by(blocks: Sequence[Any]) -> Callable[..., None]:
+    def _recorded_by(blocks: Sequence[Any]) -> Callable[..., None]:
         labels = tuple([label for block in reversed(blocks) for label in block.labels])
         plain = all(block.labels for block in blocks)
 
