@@ -44,7 +44,7 @@ from ..core.tensor import (
 )
 from ..registry import Op, per_operation
 from . import settings
-from .codegen import call, is_flat, leaves, of_arrays, positions, raw_function, recorder
+from .codegen import call, is_flat, of_arrays, positions, raw_function, recorder
 from .pullbacks import pullback
 
 
@@ -553,7 +553,8 @@ def attach(
     multi = op.outputs != ()
     node: Node = MultiNode(len(tensors)) if multi else Node()
     node.seq = tick()
-    fill(node, op, needs, inner, tuple(leaves(nodes)), cells, ans, tensors)
+    edges = [n for x in nodes for n in (x if type(x) is tuple else (x,))]
+    fill(node, op, needs, inner, edges, cells, ans, tensors)
     if not multi:
         tensors[0]._node = node
         return node
