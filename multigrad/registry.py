@@ -379,6 +379,9 @@ in the table, and while it drops the objects of a replaced operation. The check 
 a signal handler may run after each call, and replace the operation.
 """
 
+_parsing = locks.new_lock()
+"""CPython 3.11 raises SystemError where several threads make trees of syntax at once."""
+
 listeners: list[Callable[[Op], None]] = []
 
 
@@ -990,7 +993,8 @@ def parse(
     try:
         if not paren:
             raise SyntaxError
-        (tree,) = ast.parse(f"def f({rest}: ...").body
+        with _parsing:
+            (tree,) = ast.parse(f"def f({rest}: ...").body
         assert isinstance(tree, ast.FunctionDef)
         signature, roles = _read_arguments(tree.args)
     except (SyntaxError, ValueError) as error:

@@ -13,6 +13,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from copy import deepcopy
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -562,23 +563,20 @@ def test_a_hook_of_samples_that_fails_is_told(site: Site) -> None:
     )
 
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
+
+
 @pytest.mark.sweep_after(1)
 @pytest.mark.parametrize(
     ("ending", "import_ending", "told"),
     [
         ("os.kill(os.getpid(), 11)", "pass", "died by SIGSEGV, in test_operation[dying:tanh/"),
-        pytest.param(
-            "os._exit(0)",
-            "pass",
-            "died with exit status 0, in test_operation[dying:tanh/",
-            marks=pytest.mark.slow,
-        ),
+        slow("os._exit(0)", "pass", "died with exit status 0, in test_operation[dying:tanh/"),
         ("pass", "os._exit(3)", "died with exit status 3, before the first test"),
-        pytest.param(
+        slow(
             "import time; time.sleep(600)",
             "pass",
             "died at the limit of 30 s for one test, in test_operation[dying:tanh/",
-            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -405,13 +405,11 @@ class Square(mg.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g * 2 * x
+        return g * 2 * ctx.saved_tensors[0]
 
     @staticmethod
     def jvp(ctx, t):
-        (x,) = ctx.saved_tensors
-        return t * 2 * x
+        return t * 2 * ctx.saved_tensors[0]
 
     @staticmethod
     def vmap(info, in_dims, x):

@@ -4,6 +4,7 @@ of one thread.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from fault_programs import PROGRAMS, ROWS, Scaled, X, check_state, leaf, loss, p
 from threads_at_once import together
 
 import multigrad as mg
-from multigrad import func
+from multigrad import func, registry
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -49,6 +50,22 @@ def test_one_program_on_every_thread(name: str) -> None:
     result = plain(PROGRAMS[name]())
     outs = together(lambda i: [plain(PROGRAMS[name]()) for _ in range(3)], THREADS)
     assert all(out == result for each in outs for out in each)
+
+
+class Cycle:
+    __del__ = lambda self: sum(range(50))
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_signatures_are_read_on_every_thread() -> None:
+    """CPython 3.11 raises SystemError where the collector calls code while a tree is made."""
+    text = "f(x, y, /, *, axis=None, keepdims=False, k=(1, 2, (3, 4)))"
+    thresholds = gc.get_threshold()
+    gc.set_threshold(5)
+    together(lambda i: [Cycle() and registry.parse(text) for _ in range(400)], THREADS)
+    gc.set_threshold(*thresholds)
 
 
 def test_a_shared_leaf() -> None:

@@ -661,19 +661,15 @@ ROWS = [
         IN_PLACE,
         kind=RuntimeError,
     ),
-    Row(
-        "a value from a finished jvp",
-        leaked,
-        "a Dual that was made inside the transformation 'jvp'",
-        ("return it from the function instead"),
-        kind=RuntimeError,
-    ),
-    Row(
-        "a value from a finished vmap",
-        leaked_batch,
-        "a batch that was made inside the transformation 'vmap'",
-        ("return it from the function instead",),
-        kind=RuntimeError,
+    *(
+        Row(
+            f"a value from a finished {name}",
+            leak,
+            f"{what} that was made inside the transformation '{name}'",
+            ("return it from the function instead",),
+            kind=RuntimeError,
+        )
+        for name, leak, what in (("jvp", leaked, "a Dual"), ("vmap", leaked_batch, "a batch"))
     ),
     Row(
         "a branch inside vmap",
