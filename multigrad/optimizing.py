@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from math import copysign, prod
 from typing import Any
 
@@ -91,6 +92,7 @@ class _Pass:
         self.guards: set[Any] = set()
         self.calls: dict[int, Call] = {}
         self.dense: set[int] = set()
+        self.fresh = count(max(program.specs, default=-1) + 1)
         self.used = Counter(
             n
             for step in program.steps
@@ -224,7 +226,7 @@ class _Pass:
         for i, factor in enumerate(call.args):
             y = self.negated(factor)
             if y is not None and self.same(y, x.number):
-                n = max(self.specs) + 1
+                n = next(self.fresh)
                 self.specs[n] = self.specs[x.number]
                 args = (y, call.args[1]) if i == 0 else (call.args[0], y)
                 self.steps.append(replace(call, args=args, outs=(n,)))

@@ -90,16 +90,15 @@ FUNCTIONS: Mapping[str, str] = {
 }
 """For each function the replacement: the name of a function, or an expression in an argument x."""
 
-_METHODS = (
-    *("amax", "amin", "clamp", "conjugate", "movedim"),
-    *("permute", "unbind", "unsqueeze", "view"),
-)
 ATTRIBUTES: Mapping[str, str] = {
-    **{name: f"x.{FUNCTIONS[name]}()" for name in _METHODS},
     "H": "x.mT.conj()",
+    "amax": "x.max()",
+    "amin": "x.min()",
     "argwhere": "x.nonzero()",
     "bmm": "x @ y",
     "chunk": "split(x, n)",
+    "clamp": "x.clip()",
+    "conjugate": "x.conj()",
     "contiguous": "x itself",
     "copy": "x.clone()",
     "cpu": "x.to_device()",
@@ -118,6 +117,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "long": "x.astype()",
     "masked_fill": "where(mask, value, x)",
     "mm": "x @ y",
+    "movedim": "x.moveaxis()",
     "mul": "x * y",
     "mv": "x @ y",
     "ndimension": "x.ndim",
@@ -125,6 +125,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "new_zeros": "zeros_like(x)",
     "norm": "linalg.vector_norm(x)",
     "numel": "x.size",
+    "permute": "x.permute_dims()",
     "ptp": "ptp(x)",
     "put": "x[key] = values",
     "rsqrt": "1 / x.sqrt()",
@@ -133,6 +134,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "t": "x.T",
     "to": "x.astype() or x.to_device()",
     "type_as": "x.astype(y.dtype)",
+    "unbind": "x.unstack()",
+    "unsqueeze": "x.expand_dims()",
+    "view": "x.reshape()",
     "view_as": "x.reshape(y.shape)",
 }
 """For each attribute the replacement for an array x; functions without x are in the namespace."""

@@ -198,7 +198,7 @@ class OutputInfo(NamedTuple):
 
 
 class HookedNode(Node):
-    """A Node with hooks: its class from the first on, so that other nodes need no test for them."""
+    """A Node with hooks. Its first hook gives a node this class, so other nodes need no test."""
 
     __slots__ = ()
 

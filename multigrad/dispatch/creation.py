@@ -207,7 +207,7 @@ def _as_tensor(
 def _made(
     obj: Any, own: Library | None, dtype: Any, device: Any, copy: bool | None, library: Any
 ) -> Tensor:
-    """A Tensor of an object that is none; `own`: the library of `obj` if it is a raw array."""
+    """A Tensor of an object that is not a Tensor. `own` is the library of a raw array, or None."""
     if own is None:
         return _from_python(obj, dtype, device, copy, library)
     target = library or own

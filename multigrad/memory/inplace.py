@@ -254,7 +254,7 @@ def _set_item(op: Op, function: Callable[..., Any], t: Tensor, key: Any, value: 
 
 
 def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
-    """Assign to the array of the library. Returns False if that fails; others explain it."""
+    """Assign to the library's array. Returns False if it refuses; a checked way then says why."""
     raw = raw_key(value)
     library = t._elem.library
     if hasattr(raw, "dtype") and element_of(raw).library is not library:
@@ -267,7 +267,7 @@ def _assign_directly(t: Tensor, key: Any, value: Any) -> bool:
 
 
 def _assign_part(t: Tensor, place: Location, key: Any, value: Any, recording: bool) -> bool:
-    """Write to the view `t[key]`. Returns False if the value does not fit; others explain it."""
+    """Write to the view `t[key]`. Returns False if the value does not fit; the library says why."""
     x = t._array
     try:
         shown = (
@@ -326,7 +326,7 @@ def _assign(x: Any, key: Any, value: Any) -> Any:
 
 
 def _as_part(t: Tensor, value: Any, shown: Any) -> tuple[Any, Node | None, list[int]]:
-    """A value in dtype and shape of a part of `t`, with node and cell; raises if it cannot be."""
+    """A value in the dtype and shape of a part of `t`, its node, its cell. Raises if it misfits."""
     elem = t._elem
     library = elem.library
     shape = tuple(shown.shape)

@@ -33,7 +33,7 @@ def before_write(cell: list[int]) -> None:
 
 
 def keep_old(node: Node, cell: list[int], copied: Copy) -> None:
-    """Let a node keep copies of saved arrays with this version cell; their versions then stay."""
+    """Let a node keep copies of the saved arrays on this cell, which later writes do not reach."""
     while not _keeps_old(node, cell, copied):
         pass
 
