@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from function_programs import Square
 
 import multigrad as mg
 from multigrad import func
-from multigrad.autograd import Function
 
 
 class Planned(Exception):
@@ -105,17 +105,6 @@ class Foreign:
 
     def __init__(self) -> None:
         """Python's own does not name the class in its errors."""
-
-
-class Square(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return 2 * ctx.saved_tensors[0] * g
 
 
 Point = collections.namedtuple("Point", "x y")

@@ -31,6 +31,7 @@ from random import Random
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, NamedTuple
 
+import function_programs
 import misuse
 import numpy as np
 import pytest
@@ -260,7 +261,7 @@ def complaint(error: BaseException, target: Target, call: str) -> str:
     frames = [(f.f_code, at) for f, at in _frames(error) if f.f_code.co_filename != __file__]
     if is_the_callers(error) or not any(is_ours(code) for code, _ in frames):
         return ""
-    callers = (misuse.__file__, "<call>")
+    callers = (misuse.__file__, function_programs.__file__, "<call>")
     known = [code for code, _ in frames if is_ours(code) or code.co_filename in callers]
     if known[-1].co_filename in callers:
         return ""  # the caller's function, or what it has called
