@@ -58,27 +58,16 @@ def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
     return xp, x
 
 
-def _along_one(
-    name: str, complex_: bool, /, x: Any, n: int | None, axis: int, norm: str | None
-) -> Any:
+def _along_one(name: str, complex_: bool, /, x: Any, norm: str | None, **along: Any) -> Any:
     xp, x = _floating(x, complex_)
-    return getattr(xp.fft, name)(x, n=n, axis=axis, norm=norm or "backward")
+    return getattr(xp.fft, name)(x, **along, norm=norm or "backward")
 
 
-def _along_several(
-    name: str,
-    complex_: bool,
-    /,
-    x: Any,
-    s: Sequence[int] | int | None,
-    axes: Sequence[int] | int | None,
-    norm: str | None,
-) -> Any:
-    xp, x = _floating(x, complex_)
+def _along_several(name: str, complex_: bool, /, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     s, axes = _several(s), _several(axes)
     if s is not None and axes is None:
         axes = tuple(range(-len(s), 0))
-    return getattr(xp.fft, name)(x, s=s, axes=axes, norm=norm or "backward")
+    return _along_one(name, complex_, x, norm, s=s, axes=axes)
 
 
 def _several(x: Sequence[int] | int | None) -> tuple[int, ...] | None:
@@ -223,16 +212,7 @@ def _of_length(xp: Any, x: Any, n: int, name: str) -> Any:
 
 
 def _trigonometric_several(
-    name: str,
-    cosine: bool,
-    inverse: bool,
-    /,
-    x: Any,
-    type: int,
-    s: Sequence[int] | int | None,
-    axes: Sequence[int] | int | None,
-    norm: str | None,
-    orthogonalize: bool | None,
+    name: str, cosine: bool, inverse: bool, /, x: Any, s: Any, axes: Any, **options: Any
 ) -> Any:
     lengths, along = _several(s), _several(axes)
     if along is None:
@@ -247,7 +227,7 @@ def _trigonometric_several(
         return _floating(x)[1]
     for i, axis in enumerate(along):
         n = None if lengths is None or lengths[i] in (None, -1) else lengths[i]
-        x = _trigonometric(name, cosine, inverse, x, type, n, axis, norm, orthogonalize)
+        x = _trigonometric(name, cosine, inverse, x, n=n, axis=axis, **options)
     return x
 
 

@@ -11,7 +11,7 @@ from .. import observe, tree
 from ..core.level import Layer
 from ..core.tensor import strip
 from ..errors import GradientError
-from ..layers.constants import Constants
+from ..layers.transforming import constants_beside
 from ..tracebacks import blamed, entry
 from .definition import ctx_class
 from .function import apply_function
@@ -72,8 +72,8 @@ class CustomFunction(Generic[P, R]):
                     f"{self.name} was called before its rule was defined by {self._how}"
                 )
             arguments = tree.mapped(observe.passed, self._positional(args, kwargs))
-            constants = Constants(x for x in tree.leaves(arguments) if isinstance(x, Layer))
-            arguments = constants.of(arguments)
+            layers = (x for x in tree.leaves(arguments) if isinstance(x, Layer))
+            arguments = constants_beside(layers)(arguments)
             call = self._definition(self, arguments)
             if not call.linked:
                 output = self.fun(*arguments)

@@ -72,13 +72,9 @@ def shape_tangent(
             f"{_rule_of(op, argument)} returned {type(t).__name__}; it must return a "
             f"tangent, an array of the shape of the result, {shape}"
         ) from None
-    if len(found) == len(shape) and all(map(_same, found, shape)):
+    if _alike(found, shape):
         return t
-    if (
-        not term
-        or len(found) > len(shape)
-        or any(n != 1 and not _same(n, m) for n, m in zip(reversed(found), reversed(shape)))
-    ):
+    if not term or not is_larger(shape, found):
         raise GradientError(
             f"{_rule_of(op, argument)} returned a tangent of shape {found} for a result of "
             f"shape {shape}"

@@ -16,9 +16,9 @@ from ..core.element import is_array
 from ..core.level import Transformation, innermost
 from ..core.tensor import element_of
 from ..errors import GradientError
-from ..layers.constants import Constants
 from ..layers.transforming import (
     checked_input,
+    constants_beside,
     depends_on,
     derivative,
     gradients_of,
@@ -169,9 +169,9 @@ class _Jacobian:
         self.raw = not tree.has_layer([list(args), kwargs])
         self.flat = [checked_input(x, name) for i in self.positions for x in tree.leaves(args[i])]
         _real(self.flat, name, "argument")
-        constants = Constants(self.flat)
-        self.args = [a if i in self.chosen else constants.of(a) for i, a in enumerate(args)]
-        self.function = partial(function, **constants.of(kwargs)) if kwargs else function
+        constant = constants_beside(self.flat)
+        self.args = [a if i in self.chosen else constant(a) for i, a in enumerate(args)]
+        self.function = partial(function, **constant(kwargs)) if kwargs else function
 
     def by_rows(self, chunk_size: int | None, always: bool = True) -> Any:
         """Compute it by rows; unless `always`, by columns if there are fewer columns."""

@@ -17,8 +17,8 @@ from ..core.element import SCALARS, is_array
 from ..core.level import Layer, Transformation
 from ..core.tensor import Tensor, element_of, strip
 from ..layers import transforming
-from ..layers.constants import Constants
 from ..layers.transforming import (
+    constants_beside,
     depends_on,
     derivative,
     gradients_of,
@@ -107,12 +107,12 @@ def _differentiated(
         flat = [t for i in chosen for t in tree.leaves(by_position[i])]
         inputs = [by_position.get(i) for i in range(len(args))]
         if kwargs or len(by_position) < len(args):
-            constants = Constants(flat)
+            constant = constants_beside(flat)
             inputs = [
-                t if i in by_position else constants.of(a)
+                t if i in by_position else constant(a)
                 for i, (t, a) in enumerate(zip(inputs, args, strict=True))
             ]
-            kwargs = constants.of(kwargs)
+            kwargs = constant(kwargs)
         output, aux = run.call(_call, function, inputs, kwargs, has_aux, run)
         _check_value(output)
         if prod(getattr(output, "shape", ())) != 1:

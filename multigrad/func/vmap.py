@@ -12,8 +12,7 @@ from ..core.element import SCALARS, is_array
 from ..core.level import Layer, Transformation
 from ..core.tensor import Tensor, strip
 from ..layers.batched import Batched
-from ..layers.constants import Constants
-from ..layers.transforming import namespace, not_array, returned
+from ..layers.transforming import constants_beside, namespace, not_array, returned
 from ..observe import passed
 from ..tracebacks import blamed, entry
 from .reverse import Function, check_function
@@ -176,9 +175,9 @@ def _run(
         for x, a in zip(inner, axes, strict=True)
     ]
     if kwargs or None in axes:
-        constants = Constants([x for x, a in zip(inner, axes, strict=True) if a is not None])
-        leaves = [constants.of(x) if a is None else x for x, a in zip(leaves, axes, strict=True)]
-        kwargs = constants.of(kwargs)
+        constant = constants_beside(x for x, a in zip(inner, axes, strict=True) if a is not None)
+        leaves = [constant(x) if a is None else x for x, a in zip(leaves, axes, strict=True)]
+        kwargs = constant(kwargs)
 
     def called() -> tuple[Any, list[tuple[Any, bool, int | None]]]:
         output = function(*tree.filled(args, iter(leaves)), **kwargs)

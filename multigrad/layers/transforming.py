@@ -151,6 +151,28 @@ def depends_on(t: Any, run: Transformation) -> bool:
     return t._node is not None
 
 
+def constants_beside(transformed: Iterable[Any]) -> Callable[[Any], Any]:
+    """What prepares the arguments that are not transformed, of a function of several arrays.
+
+    The function needs one namespace for all of its arrays, so an array becomes a Tensor on its
+    memory, which has the namespace of the layers beside it: one Tensor, even if it is several
+    arguments. A container of arrays is copied, unless its class does not allow that. Scalars,
+    subclasses of the library's arrays, arrays of other libraries and arrays of dtypes outside of
+    the standard are passed unchanged, and so are all arguments if no array is transformed.
+    """
+    libraries = {element_of(x).library for x in transformed}
+    made: dict[int, Tensor] = {}
+
+    def constant(x: Any) -> Any:
+        if id(x) not in made:
+            if isinstance(x, Layer) or not any(library.has(x) for library in libraries):
+                return x
+            made[id(x)] = wrap(x)
+        return made[id(x)]
+
+    return lambda argument: tree.mapped(constant, argument) if libraries else argument
+
+
 def left_of(t: Any, run: Transformation) -> Any:
     """The value that remains when the transformation is over."""
     while isinstance(t, Layer) and getattr(t, "_run", None) is run:

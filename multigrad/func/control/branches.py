@@ -15,7 +15,7 @@ from ... import observe, tree
 from ...core.element import SCALARS, Library, is_array
 from ...core.tensor import element_of
 from ...custom.definition import new_ctx_class
-from ...layers.constants import Constants
+from ...layers.transforming import constants_beside
 from ...tracebacks import entry
 from ..reverse import Function, check_function
 from ..variables import Args, R
@@ -106,7 +106,7 @@ def _chosen(
     raw = not tree.has_layer(leaves if any(map(is_array, leaves)) else [index])
     if type(index) is int or known(index):
         at = index if type(index) is int else bool(index) if element_of(index).bool else int(index)
-        arguments = Constants(x for x in leaves if is_array(x)).of(operands)
+        arguments = constants_beside(x for x in leaves if is_array(x))(operands)
         output = functions[min(max(at, 0), len(functions) - 1)](*arguments)
     else:
         library = library_of(name, [index], leaves)
