@@ -15,11 +15,12 @@ from typing import Any
 from .. import observe
 from ..core.level import Layer
 from ..core.tensor import Tensor, View, lifted
+from ..errors import nearest
 from ..observe import gate
-from ..provided import provide
+from ..provided import provide, wanted
 from ..registry import OPS, Op, keeping
 from ..tracebacks import shown
-from . import checking, generated, runners, signature, wider, writer
+from . import checking, generated, runners, signature, writer
 from .explaining import failed
 from .general import arrays_of, composed, general, operate, resolve_composite
 from .generated import tuple_text
@@ -82,8 +83,8 @@ def make_function(
         "_arrays_of": arrays_of,
         "_observed": observe.operation,
         "_order": _order(op, reflected),
-        "_as_numpy": wider.as_numpy,
-        "_unexpected": wider.unexpected,
+        "_as_numpy": as_numpy,
+        "_unexpected": _unexpected,
         "_failed": failed,
         "_checked": checking.checked,
         "__tracebackhide__": shown,
@@ -164,7 +165,7 @@ def _function_lines(
 
 
 def _body_lines(op: Op, reflected: bool, key_is_plain: bool) -> Iterator[str]:
-    yield from wider.lines(op)
+    yield from _wider_lines(op)
     yield _GATE
     yield "    if _mode is not True and _told and _mode.operations:"
     yield f"        return _observed(_mode, _op, _order, _inner, {_arguments(op, reflected)})"
@@ -252,7 +253,7 @@ def parameters_text(op: Op, reflected: bool, method: bool) -> str:
     def place(p: inspect.Parameter) -> tuple[int, int]:
         return p.kind, free.index(p.name) if p.name in free else -1
 
-    more = [inspect.Parameter("_more", inspect.Parameter.VAR_KEYWORD)] * wider.takes_more(op)
+    more = [inspect.Parameter("_more", inspect.Parameter.VAR_KEYWORD)] * _takes_more(op)
     return str(inspect.Signature([*sorted(map(with_text, parameters), key=place), *more]))[1:-1]
 
 
@@ -273,3 +274,62 @@ def _arguments(op: Op, reflected: bool) -> str:
         if n not in by_name
     ]
     return f"{tuple_text(positional)}, {{{', '.join(f'{n!r}: {n}' for n in by_name)}}}"
+
+
+# ----- Arguments that NumPy's functions take beyond the standard -----
+
+
+@wanted
+def as_numpy(op: Op, arguments: dict[str, Any], more: dict[str, Any]) -> Any:
+    """Carry out NumPy's function of the same name, with its arguments and keywords.
+
+    Provided by protocols/.
+    """
+
+
+def _takes_more(op: Op) -> bool:
+    """Whether the generated function of an operation accepts any keyword.
+
+    It then carries out calls with NumPy's keywords, and its error for a misspelt keyword suggests
+    the correct name. If a setting is positional-only, Python's own error is better: for
+    `astype(x, dtype=d)`, the error of such a function would say that dtype is missing.
+    """
+    parameters = op.signature.parameters
+    named = any(p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+    fixed = any(
+        p.kind is p.POSITIONAL_ONLY and op.roles[n] == "plain" for n, p in parameters.items()
+    )
+    return op.about.numpy_keywords or (op.public and named and not fixed)
+
+
+def _unexpected(op: Op, more: dict[str, Any]) -> TypeError:
+    """The error for unknown keywords of an operation: Python's words, and a suggested name."""
+    name = next(iter(more))
+    parameters = op.signature.parameters.items()
+    near = nearest(name, [n for n, p in parameters if p.kind is not p.POSITIONAL_ONLY])
+    return TypeError(
+        f"{op.name}() got an unexpected keyword argument "
+        f"{name!r}.{near or f' It takes {op.name}{op.signature}'}"
+    )
+
+
+def _wider_lines(op: Op) -> Iterator[str]:
+    """The text that detects a call of NumPy's function, or with unknown keywords.
+
+    Examples are `std(x, ddof=1)`, `any(x, out=None)`, `where(c)`, `take(x, [0, 2])`. Such a call
+    means NumPy's function, which the protocols carry out. A `strict` backend has the standard's
+    functions only.
+    """
+    tests = ["_more"] * op.about.numpy_keywords
+    tests += [f"{n} is None" for n in op.about.omissible]
+    tests += [f"isinstance({n}, (int, list, tuple))" for n in op.about.listable]
+    if tests:
+        arguments = ", ".join(f"{n!r}: {n}" for n in op.roles)
+        yield f"    if {' or '.join(tests)}:"
+        yield (
+            f"        return _as_numpy(_op, {{{arguments}}}, "
+            f"{'_more' if op.about.numpy_keywords else '{}'})"
+        )
+    if not op.about.numpy_keywords and _takes_more(op):
+        yield "    if _more:"
+        yield "        raise _unexpected(_op, _more)"

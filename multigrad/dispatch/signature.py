@@ -79,11 +79,6 @@ class Operand(NamedTuple):
     parts: tuple[Operand, ...] = ()
 
     @property
-    def suffix(self) -> str:
-        """What the names of its variables end with."""
-        return self.value.removeprefix("_value")
-
-    @property
     def array(self) -> bool:
         """Whether it is an array, or an array object."""
         return self.status not in ("scalar", "none")

@@ -301,7 +301,7 @@ class Writer:
 
     def part_of(self, p: Operand) -> str:
         """The local variable of what is taken of an operand besides its value."""
-        return f"{self.part}{p.suffix}"
+        return f"{self.part}{p.value.removeprefix('_value')}"
 
     def part_text(self, p: Operand) -> str:
         """The same for any operand: None if nothing is taken of it."""

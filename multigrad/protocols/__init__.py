@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.level import Layer
 from ..core.surface import Surface
-from ..dispatch import wider
+from ..dispatch import functions as dispatched
 from ..plugins.discovery import is_known
 from ..provided import provide
 from ..registry import OPS, Op, keeping, on_declaration
@@ -121,4 +121,4 @@ def _forget(op: Op) -> None:
 Surface._define("__array_ufunc__", _ByClass(_bound))
 Surface._define("__array_function__", array_function)
 on_declaration(_forget)
-provide(wider, as_numpy=as_numpy)
+provide(dispatched, as_numpy=as_numpy)

@@ -17,7 +17,7 @@ from ..core.level import Layer, innermost
 from ..dispatch.general import general
 from ..errors import nearest
 from ..registry import Op
-from . import algebra, arranging, creating, reductions, sets  # noqa: F401  which fill the table
+from . import algebra, arranging, creating, reductions  # noqa: F401  which fill the table
 from .table import COUNTERPARTS, function_named, operations
 from .values import by_operation, converted, filled, is_only
 
