@@ -407,14 +407,8 @@ def _differences(p: _Problem, x: Tensor, v: Any, index: tuple[int, ...] | None) 
 
 def _tangents(p: _Problem, x: Tensor, v: Any, _: tuple[int, ...] | None) -> list[Any]:
     """The tangents of every output, as vectors, for the tangent `v` of `x`."""
-    import numpy as np
-
     return [
-        None
-        if not element_of(t).floating
-        else np.zeros(prod(t.shape))
-        if tangent is None
-        else values.numbers(tangent).reshape(-1)
+        values.numbers(tangent).reshape(-1) if element_of(t).floating else None
         for t, tangent in _push(p.of, p.inputs, x, values.like(x, v))
     ]
 
@@ -633,11 +627,10 @@ def _compare_batched_gradients(outputs: Sequence[Tensor], checked: Sequence[Tens
     source = values.random_source()
     for i, out in enumerate(outputs):
 
-        def pulled(v: Any, batched: bool, out: Tensor = out) -> list[Any]:
-            grads = grad(
-                out, checked, v, retain_graph=True, allow_unused=True, is_grads_batched=batched
+        def pulled(v: Any, batched: bool, out: Tensor = out) -> Any:
+            return grad(
+                out, checked, v, retain_graph=True, is_grads_batched=batched, materialize_grads=True
             )
-            return [(g, x.shape) for g, x in zip(grads, checked, strict=True)]
 
         _compare_batch(out, source, pulled, _BATCHED_GRADIENTS, f"output {i} and input {{}}")
 
@@ -649,11 +642,10 @@ def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
 
         def pushed(v: Any, batched: bool, x: Tensor = x) -> list[Any]:
             if not batched:
-                return [(t, y.shape) for y, t in _push(func, inputs, x, v)]
+                return [t for _, t in _push(func, inputs, x, v)]
             run = Transformation("gradcheck")
             try:
-                tangents = [t for _, t in _push(func, inputs, x, batch(v, run))]
-                return [(None if t is None else examples(t, run, 2), None) for t in tangents]
+                return [examples(t, run, 2) for _, t in _push(func, inputs, x, batch(v, run))]
             finally:
                 run.finish()
 
@@ -661,27 +653,27 @@ def _compare_batched_tangents(func: Function, inputs: Sequence[Any]) -> None:
 
 
 def _push(func: Function, inputs: Sequence[Any], x: Tensor, tangent: Any) -> list[tuple[Any, Any]]:
-    """The outputs of `func` and their tangents, or None, if the input `x` has `tangent`."""
+    """The outputs of `func` and their tangents, if the input `x` has `tangent`."""
     run = Transformation("gradcheck")
     dual = Dual._make(x.array, tangent, run, run.own_level)
     arguments = [dual if y is x else y for y in inputs]
-    return run.call(
+    pairs = run.call(
         lambda: [taken_apart(t, run) for t in values.outputs_of(func(*arguments))],
     )
+    return [(y, zeros(y, y.shape) if t is None else t) for y, t in pairs]
 
 
 def _compare_batch(
     like: Tensor,
     source: Random,
-    derivatives: Callable[[Any, bool], list[tuple[Any, Any]]],
+    derivatives: Callable[[Any, bool], Sequence[Any]],
     explanation: str,
     place: str,
 ) -> None:
     """Raise GradcheckError if derivatives along a batch of vectors differ from single ones.
 
     like         a Tensor of the shape of the vectors, which are drawn from `source`
-    derivatives  takes a vector and False, or a batch of vectors and True. Returns each derivative,
-                 None for zero, with the shape of a single one
+    derivatives  takes a vector and False, or a batch of vectors and True
     place        names a derivative, by its number
     """
     import numpy as np
@@ -694,11 +686,9 @@ def _compare_batch(
         raise GradcheckError(
             f"While computing batched gradients, got: {error}\n\n{explanation}"
         ) from error
-    for i, ((derivative, _), *single) in enumerate(zip(batched, *singles, strict=True)):
-        expected = np.stack(
-            [np.zeros(shape) if t is None else values.numbers(t) for t, shape in single]
-        )
-        got = np.zeros_like(expected) if derivative is None else values.numbers(derivative)
+    for i, (derivative, *single) in enumerate(zip(batched, *singles, strict=True)):
+        expected = np.stack([values.numbers(t) for t in single])
+        got = np.broadcast_to(values.numbers(derivative), expected.shape)  # zeros have no batch
         if not np.allclose(got, expected):
             raise GradcheckError(
                 f"For {place.format(i)}:\n"
