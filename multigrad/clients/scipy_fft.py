@@ -58,16 +58,16 @@ def _floating(x: Any, complex_: bool = False) -> tuple[Any, Any]:
     return xp, x
 
 
-def _along_one(name: str, complex_: bool, /, x: Any, norm: str | None, **along: Any) -> Any:
+def _transformed(name: str, complex_: bool, /, x: Any, norm: str | None, **along: Any) -> Any:
     xp, x = _floating(x, complex_)
     return getattr(xp.fft, name)(x, **along, norm=norm or "backward")
 
 
-def _along_several(name: str, complex_: bool, /, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def _transformed_several(name: str, complex_: bool, /, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     s, axes = _several(s), _several(axes)
     if s is not None and axes is None:
         axes = tuple(range(-len(s), 0))
-    return _along_one(name, complex_, x, norm, s=s, axes=axes)
+    return _transformed(name, complex_, x, norm, s=s, axes=axes)
 
 
 def _several(x: Sequence[int] | int | None) -> tuple[int, ...] | None:
@@ -233,11 +233,11 @@ def _trigonometric_several(
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
-        name: partial(_along_one, name, name not in ("rfft", "ihfft"))
+        name: partial(_transformed, name, name not in ("rfft", "ihfft"))
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
     },
     **{
-        f"{name}{end}": partial(_along_several, f"{name}n", name != "rfft")
+        f"{name}{end}": partial(_transformed_several, f"{name}n", name != "rfft")
         for name in ("fft", "ifft", "rfft", "irfft")
         for end in ("2", "n")
     },

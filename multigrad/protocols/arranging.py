@@ -1,6 +1,6 @@
-"""NumPy's functions that arrange, join, select and sort arrays, or return their metadata.
+"""NumPy's functions that arrange, join, select and sort arrays.
 
-Those for unique elements are among them.
+Others find unique elements, or return metadata.
 """
 
 from __future__ import annotations
